@@ -1,12 +1,15 @@
 #include "supervisor/core/acts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "common/clock.h"
+#include "common/conf.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
 
 #define ORIGIN_MAX 64
@@ -28,6 +31,7 @@ struct refused { /* of strangers, or of tenants */
 };
 
 struct acts {
+	const struct conf *conf;
 	struct store *store;
 	struct bus *bus;
 	struct bus_member member;
@@ -233,13 +237,43 @@ period_cb(void *arg)
 /* ---- what ends by itself, too */
 
 static void
+log_run(const struct store_run *row)
+{
+	char id[UUID_TEXT_LEN + 1], duration[24], tenant[24];
+	int64_t from = row->started_ms != 0 ? row->started_ms : row->ended_ms;
+	const struct log_field fields[] = {
+	    {"run", id},
+	    {"sandbox", row->identifier},
+	    {"tenant", tenant},
+	    {"tool", row->tool},
+	    {"state", run_state_word(row->state)},
+	    {"end_reason", runlog_reason_word(row->end_reason)},
+	    {"duration_ms", duration},
+	    {"request", null_if_empty(row->request_id)},
+	    {"principal", null_if_empty(row->principal)},
+	    {"trace", null_if_empty(row->trace)},
+	    {"span", null_if_empty(row->span)},
+	    {"parent_span", null_if_empty(row->parent_span)},
+	};
+
+	uuid_format(&row->uuid, id);
+	(void)snprintf(tenant, sizeof(tenant), "%" PRIu64, row->tenant);
+	(void)snprintf(
+	    duration, sizeof(duration), "%" PRId64, row->ended_ms - from);
+	log_event(LOG_INFO, "run ended", fields, ARRAY_LEN(fields));
+}
+
+static void
 on_bus(const struct bus_event *ev, void *arg)
 {
 	const struct sandbox *sb = ev->sandbox;
+	struct acts *t = arg;
 
+	if (ev->kind == BUS_RUN_ENDED && conf_bool(t->conf, CONF_LOG_RUNS))
+		log_run(&ev->run->row);
 	if (ev->kind != BUS_SANDBOX_GONE && ev->kind != BUS_SANDBOX_FAILED)
 		return;
-	acts_note(arg,
+	acts_note(t,
 	    &(struct act){.what = ev->kind == BUS_SANDBOX_GONE ?
 		    "sandbox.end" :
 		    "sandbox.failed",
@@ -252,10 +286,12 @@ on_bus(const struct bus_event *ev, void *arg)
 /* ---- life */
 
 struct acts *
-acts_new(struct event_base *base, struct store *store, struct bus *bus)
+acts_new(struct event_base *base, const struct conf *conf, struct store *store,
+    struct bus *bus)
 {
 	struct acts *t = xcalloc(1, sizeof(*t));
 
+	t->conf = conf;
 	t->store = store;
 	t->bus = bus;
 	t->timer = timer_new(base, period_cb, t);

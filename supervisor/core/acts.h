@@ -4,8 +4,8 @@
  * Administration, what is refused at the door, and the beginning and end of
  * what runs is told here and nowhere else; it becomes rows of the audit, a
  * chain in the database (store.h).  What is rare becomes a line of the log,
- * too.  No secret is ever part of an act: of a call's arguments it has a
- * digest.
+ * too, and so does each run that ended (LOG_RUNS).  No secret is ever part of
+ * an act: of a call's arguments it has a digest.
  *
  * What is refused is counted: the first of an address, tenant and reason is
  * told at once, what follows within ACTS_PERIOD_MS as one, with how many there
@@ -26,6 +26,7 @@
 #define ACTS_TEXT_MAX 200 /* bytes of a text that are kept */
 
 struct acts;
+struct conf;
 struct event_base;
 
 struct act {
@@ -39,9 +40,9 @@ struct act {
 	const uint8_t *digest;       /* SHA-256 of the arguments; NULL: none */
 };
 
-/* acts_new - also of the sandboxes that end, from the core's bus */
-struct acts *acts_new(
-    struct event_base *base, struct store *store, struct bus *bus);
+/* acts_new - also of the sandboxes and runs that end, from the core's bus */
+struct acts *acts_new(struct event_base *base, const struct conf *conf,
+    struct store *store, struct bus *bus);
 void acts_free(struct acts *t); /* NULL is fine; flushes */
 /* acts_tell - done is called when it is on disk, or is not */
 void acts_tell(

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -10,6 +11,9 @@
 #include "supervisor/core/tenants.h"
 
 #define CENSUS_MAX 4096 /* looked at; further ones are left to the sweep */
+#define FIRST_MS 5000
+#define EVERY_MS 30000
+#define CENSUS_AGAIN_MS 1000
 
 /* A sandbox that the database does not know. */
 struct stranger {
@@ -24,6 +28,8 @@ struct census {
 	bool is_refused;
 	struct stranger *strangers;
 	size_t n;
+	uint64_t next_ms; /* when the backend is swept */
+	uint64_t containers;
 };
 
 /* An ended one of which something is left: until the database has said. */
@@ -52,6 +58,7 @@ census_new(const struct census_parts *parts)
 	struct census *c = xcalloc(1, sizeof(*c));
 
 	c->parts = *parts;
+	c->containers = CENSUS_UNKNOWN;
 	return c;
 }
 
@@ -72,6 +79,8 @@ census_open(struct census *c, struct err *e)
 	if (store_instance(c->parts.store, id, e) != 0)
 		return e->code;
 	c->is_settled = strcmp(id, c->parts.instance) == 0;
+	if (c->is_settled)
+		c->next_ms = clock_mono_ms() + FIRST_MS;
 	return 0;
 }
 
@@ -79,6 +88,75 @@ bool
 census_is_settled(const struct census *c)
 {
 	return c->is_settled;
+}
+
+uint64_t
+census_containers(const struct census *c)
+{
+	return c->containers;
+}
+
+/* ---- what should be there is told */
+
+struct sweep_list {
+	struct ipc_chan *chan;
+	struct buf uuids;
+};
+
+static void
+list_flush(struct sweep_list *l)
+{
+	msg_send_sweep(l->chan,
+	    &(struct msg_sweep){
+		.uuids = {buf_data(&l->uuids), buf_len(&l->uuids)}});
+	buf_consume(&l->uuids, buf_len(&l->uuids));
+}
+
+static void
+list_add(struct sweep_list *l, const struct sandbox *sb)
+{
+	if (sb->state == SANDBOX_GONE)
+		return;
+	if (buf_len(&l->uuids) + sizeof(sb->row.uuid.b) > MSG_SWEEP_UUIDS_MAX)
+		list_flush(l);
+	(void)!buf_append(&l->uuids, sb->row.uuid.b, sizeof(sb->row.uuid.b));
+}
+
+static bool
+sweep(const struct census *c)
+{
+	struct sweep_list l = {.chan = fleet_sweeper_chan(c->parts.fleet)};
+	const struct sandbox *sb = NULL;
+
+	if (l.chan == NULL)
+		return false;
+	buf_init(&l.uuids, MSG_SWEEP_UUIDS_MAX);
+	while ((sb = sandboxes_next(c->parts.sandboxes, sb)) != NULL)
+		list_add(&l, sb);
+	list_flush(&l);
+	buf_clear(&l.uuids);
+	msg_send_sweep_end(l.chan,
+	    &(struct msg_sweep_end){.asof_wall_ms = clock_wall_ms(),
+		.keep_ms =
+		    conf_int(c->parts.conf, CONF_UNKNOWN_KEEP_SECONDS) * 1000,
+		.only_look = !c->is_settled});
+	return true;
+}
+
+void
+census_on_engine(struct census *c)
+{
+	if (!c->is_settled && sweep(c))
+		c->next_ms = clock_mono_ms() + EVERY_MS;
+}
+
+void
+census_tick(struct census *c, uint64_t now_ms)
+{
+	if (now_ms < c->next_ms)
+		return;
+	(void)sweep(c);
+	c->next_ms = now_ms + EVERY_MS;
 }
 
 /* ---- what is found */
@@ -244,12 +322,12 @@ refuse(struct census *c)
 	c->parts.refuse(text, c->parts.arg);
 }
 
-bool
-census_on_swept(struct census *c, const struct msg_swept *m)
+static bool
+decide(struct census *c, const struct msg_swept *m)
 {
 	const char *takeover = conf_str(c->parts.conf, CONF_TAKEOVER);
 
-	if (c->is_settled || c->is_refused)
+	if (c->is_refused)
 		return true;
 	/* The sweep failed: keep what it listed so far and wait for the
 	 * next. */
@@ -266,4 +344,24 @@ census_on_swept(struct census *c, const struct msg_swept *m)
 		    c->n, c->parts.instance);
 	settle(c);
 	return true;
+}
+
+bool
+census_on_swept(struct census *c, const struct msg_swept *m)
+{
+	bool is_decided = true;
+
+	if (m->is_known)
+		c->containers =
+		    m->found > m->removed ? m->found - m->removed : 0;
+	if (!c->is_settled) {
+		is_decided = decide(c, m);
+		c->next_ms =
+		    clock_mono_ms() + (is_decided ? FIRST_MS : CENSUS_AGAIN_MS);
+	}
+	if (m->removed > 0)
+		log_info("sweep: %u objects on the engine, %u leftovers "
+			 "removed",
+		    m->found, m->removed);
+	return is_decided;
 }

@@ -9,8 +9,11 @@
  * (rows are made from labels), given up (the sweep stops and keeps it), or the
  * start is refused.  Until then no sweep touches anything.
  *
- * Later each sweep tells what no row in memory stands for; what the database
- * knows as ended is removed at once.
+ * The backend is swept by one worker of those that have it
+ * (fleet_sweeper_chan): it is told now and then what should exist, and sees to
+ * what should not.  While the database is not known to be ours, the worker
+ * looks only, as soon as one can.  Later each sweep tells what no row in memory
+ * stands for; what the database knows as ended is removed at once.
  */
 #ifndef CORE_CENSUS_H
 #define CORE_CENSUS_H
@@ -18,6 +21,8 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "common/msg/msg_gen.h"
+
+#define CENSUS_UNKNOWN UINT64_MAX
 
 struct census;
 struct conf;
@@ -39,13 +44,20 @@ struct census_parts { /* kept by pointer */
 };
 struct census *census_new(const struct census_parts *parts);
 void census_free(struct census *c);
-/* census_open - whose is the database?  Before the loop runs */
+/* census_open - whose is the database?  Its sandboxes are there; before the
+ * loop runs */
 int census_open(struct census *c, struct err *e) MUSTCHECK;
 /* census_is_settled - sweeps may touch what is not listed */
 bool census_is_settled(const struct census *c);
 /* Several workers may have been asked, and answer at once.  What one of them
  * found counts, and once. */
 void census_on_found(struct census *c, const struct msg_sweep_found *m);
+/* census_containers - on the engine, of this server, behind the last sweep;
+ * CENSUS_UNKNOWN: there was none yet */
+uint64_t census_containers(const struct census *c);
+/* census_on_engine - a worker has its engine: the census can be taken */
+void census_on_engine(struct census *c);
+void census_tick(struct census *c, uint64_t now_ms);
 /* census_on_swept - all was found; false: it is to be asked again */
 bool census_on_swept(struct census *c, const struct msg_swept *m);
 

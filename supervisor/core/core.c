@@ -11,19 +11,17 @@
 #include "supervisor/core/acts.h"
 #include "supervisor/core/asks.h"
 #include "supervisor/core/census.h"
-#include "supervisor/core/chronicle.h"
 #include "supervisor/core/disk.h"
-#include "supervisor/core/eraser.h"
 #include "supervisor/core/event_feed.h"
 #include "supervisor/core/event_news.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/quota_use.h"
+#include "supervisor/core/retention.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
-#include "supervisor/core/sweeper.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
 
@@ -40,11 +38,10 @@ struct core {
 	struct bus bus;
 	struct bus_member member;
 	struct counters counters;
-	struct chronicle chronicle;
 	struct acts *acts;
 	struct tenants *tenants;
 	struct secrets *secrets;
-	struct eraser eraser;
+	struct retention retention;
 	struct disk *disk;
 	struct event_feeds *feeds;
 	struct event_news *news;
@@ -57,7 +54,6 @@ struct core {
 	struct sandboxes *sandboxes;
 	struct asks *asks;
 	struct census *census;
-	struct sweeper sweeper;
 	struct timer *tick;
 	uint64_t next_reap_ms;
 	bool is_trimming;
@@ -167,7 +163,7 @@ on_worker_state(void *worker, const struct msg_worker_state *m, struct err *e)
 	event_news_engine(c->news, fleet_worker_index(worker),
 	    m->engine_up ? NULL : m->detail);
 	if (m->engine_up)
-		sweeper_ask(&c->sweeper);
+		census_on_engine(c->census);
 	return rc;
 }
 
@@ -354,7 +350,7 @@ static int
 on_swept(void *worker, const struct msg_swept *m, struct err *e)
 {
 	(void)e;
-	sweeper_on_swept(&core_of(worker)->sweeper, m);
+	(void)census_on_swept(core_of(worker)->census, m);
 	return 0;
 }
 
@@ -552,7 +548,7 @@ tick_cb(void *arg)
 		c->next_reap_ms = now +
 		    (uint64_t)conf_int(c->parts.conf, CONF_REAPER_INTERVAL_MS);
 	}
-	sweeper_tick(&c->sweeper, now);
+	census_tick(c->census, now);
 	core_end_overdue(c, now);
 	count_going(c);
 	quota_uses_tick(c->uses);
@@ -564,7 +560,7 @@ tick_cb(void *arg)
 	disk_tick(c->disk, now);
 	event_news_tick(c->news, now);
 	tenants_tick(c->tenants, clock_wall_ms());
-	eraser_tick(&c->eraser);
+	retention_tick(&c->retention);
 }
 
 /* ---- life */
@@ -591,7 +587,7 @@ make_registries(struct core *c)
 
 	c->sandboxes = sandboxes_new(&of_sandboxes);
 	c->runs = runs_new(&of_runs);
-	c->eraser = (struct eraser){.tenants = c->tenants,
+	c->retention = (struct retention){.tenants = c->tenants,
 	    .sandboxes = c->sandboxes,
 	    .secrets = c->secrets,
 	    .webhooks = p->webhooks,
@@ -606,11 +602,6 @@ make_registries(struct core *c)
 	    .instance = p->instance,
 	    .refuse = p->refuse,
 	    .arg = p->refuse_arg});
-	c->sweeper = (struct sweeper){.conf = p->conf,
-	    .fleet = c->fleet,
-	    .sandboxes = c->sandboxes,
-	    .containers = SWEEPER_UNKNOWN,
-	    .census = c->census};
 }
 
 int
@@ -629,10 +620,9 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	}
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
-	chronicle_init(&c->chronicle, &c->bus, c->parts.conf);
 	store_audit_keep(
 	    parts->store, (uint64_t)conf_int(parts->conf, CONF_AUDIT_ROWS));
-	c->acts = acts_new(parts->base, parts->store, &c->bus);
+	c->acts = acts_new(parts->base, parts->conf, parts->store, &c->bus);
 	bus_join(&c->bus, &c->member, on_bus, c);
 	c->disk = disk_new(parts->conf, parts->store, &c->bus);
 	c->feeds = event_feeds_new(parts->base, parts->store);
@@ -673,7 +663,6 @@ core_free(struct core *c)
 	disk_free(c->disk);
 	bus_leave(&c->bus, &c->member);
 	acts_free(c->acts);
-	chronicle_clear(&c->chronicle, &c->bus);
 	counters_clear(&c->counters, &c->bus);
 	secrets_free(c->secrets);
 	tenants_free(c->tenants);
@@ -782,11 +771,7 @@ core_recover(struct core *c, struct err *e)
 	if (rc == 0)
 		rc = restore(c, &snap, e);
 	store_snapshot_clear(&snap);
-	if (rc == 0)
-		rc = census_open(c->census, e);
-	if (rc == 0)
-		sweeper_begin(&c->sweeper);
-	return rc;
+	return rc != 0 ? rc : census_open(c->census, e);
 }
 
 /* ---- admission, health */
@@ -958,7 +943,7 @@ core_stats(const struct core *c)
 	    .workers_ready = f.ready,
 	    .workers_total = f.total,
 	    .worker_restarts = f.restarts,
-	    .containers = c->sweeper.containers,
+	    .containers = census_containers(c->census),
 	    .usage = disk_usage(c->disk),
 	};
 }

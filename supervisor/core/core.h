@@ -117,7 +117,7 @@ int core_check(const struct core *c, struct err *e) MUSTCHECK;
 struct core_stats {
 	uint64_t active_sandboxes, active_runs;
 	uint64_t workers_ready, workers_total, worker_restarts;
-	uint64_t containers; /* sweeper.h */
+	uint64_t containers; /* census_containers */
 	struct store_usage usage;
 };
 /* core_spool_bytes - of the logs of runs that go */

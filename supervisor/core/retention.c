@@ -1,7 +1,13 @@
 #include "supervisor/core/retention.h"
 
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/xmalloc.h"
 #include "supervisor/core/disk.h"
+#include "supervisor/core/sandbox.h"
+#include "supervisor/core/secrets.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/core/webhooks.h"
 
 #define EVERY_MS 60000
 #define DAY_MS INT64_C(86400000)
@@ -75,7 +81,7 @@ expired_cb(
 	static struct log_limit limit;
 	struct retention *r = arg;
 
-	r->is_busy = false;
+	r->is_expiring = false;
 	/* What went before a step failed is gone, too. */
 	if (what->runs + what->files_of > 0)
 		disk_count_again(r->disk);
@@ -93,15 +99,15 @@ expired_cb(
 	    (unsigned long long)(what->bytes >> 20));
 }
 
-void
-retention_tick(struct retention *r, uint64_t now_ms, int64_t wall_ms)
+static void
+tick_runs(struct retention *r, uint64_t now_ms, int64_t wall_ms)
 {
 	uint64_t days =
 	    digest(r->tenants, QUOTA_HISTORY_DAYS, QUOTA_FILES_DAYS);
 	const struct tenant *n;
 
 	note_bounds(r);
-	if (r->is_busy)
+	if (r->is_expiring)
 		return;
 	if (r->at == 0 && now_ms < r->next_ms && days == r->days)
 		return;
@@ -113,10 +119,83 @@ retention_tick(struct retention *r, uint64_t now_ms, int64_t wall_ms)
 	r->at = n == NULL ? 0 : n->row.id;
 	if (n == NULL)
 		return;
-	r->is_busy = true;
+	r->is_expiring = true;
 	store_expire(r->store,
 	    &(struct store_expiry){.tenant = tenant_id_of(n),
 		.runs_before_ms = before(n, QUOTA_HISTORY_DAYS, wall_ms),
 		.files_before_ms = before(n, QUOTA_FILES_DAYS, wall_ms)},
 	    expired_cb, r);
+}
+
+/* ---- tenants that are being deleted */
+
+struct erasing {
+	struct retention *all;
+	struct tenant_id tenant;
+};
+
+/* false: something is still there.  Removing one may free it: the list is
+ * walked anew for the next. */
+static bool
+remove_sandboxes(struct retention *r, uint64_t tenant)
+{
+	struct sandbox *sb = NULL;
+	bool is_any = false;
+
+	while ((sb = sandboxes_next(r->sandboxes, sb)) != NULL) {
+		if (sb->row.tenant != tenant)
+			continue;
+		is_any = true;
+		if (!sandbox_state_is_live(sb->state))
+			continue;
+		sandbox_remove(sb);
+		sb = NULL;
+		is_any = false;
+	}
+	return !is_any;
+}
+
+static void
+trimmed_cb(int rc, const struct err *why, void *arg)
+{
+	struct erasing *g = arg;
+	struct tenant *n = tenants_find(g->all->tenants, g->tenant);
+
+	g->all->is_erasing = false;
+	disk_count_again(g->all->disk);
+	if (rc != 0)
+		log_warn("the history of a deleted tenant stays for now: %s",
+		    why->msg);
+	if (rc == 0 && n != NULL) {
+		secrets_forget(g->all->secrets, g->tenant);
+		if (g->all->webhooks != NULL)
+			webhooks_forget(g->all->webhooks, g->tenant);
+		tenant_erase(n);
+	}
+	free(g);
+}
+
+static void
+erase(struct retention *r, const struct tenant *n)
+{
+	struct erasing *g;
+
+	if (!remove_sandboxes(r, n->row.id) || r->is_erasing || n->is_erasing)
+		return;
+	g = xcalloc(1, sizeof(*g));
+	g->all = r;
+	g->tenant = tenant_id_of(n);
+	r->is_erasing = true;
+	store_trim(r->store, g->tenant, STORE_KEEP_NONE, trimmed_cb, g);
+}
+
+void
+retention_tick(struct retention *r)
+{
+	const struct tenant *n = NULL;
+
+	while ((n = tenants_next(r->tenants, n)) != NULL)
+		if (n->row.deleted_ms != 0)
+			erase(r, n);
+	tick_runs(r, clock_mono_ms(), clock_wall_ms());
 }

@@ -12,7 +12,6 @@
 #include "common/log.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/rekeying.h"
 #include "supervisor/core/seal.h"
 
 #define REFERENCE "secret://"
@@ -249,7 +248,7 @@ reseal(struct secrets *ss, struct secret *s, struct rekeying *k)
 	explicit_bzero(text, n);
 	free(text);
 	rekeying_begin(k);
-	store_secret_put(ss->store, &s->row, rekeying_stored_cb, k);
+	store_secret_put(ss->store, &s->row, seal_stored_cb, k);
 }
 
 int

@@ -4,6 +4,11 @@
  *	token	good --> revoked, expired ----------------> dropped when its
  *		  \----- (tenant disabled) comes back       tenant has too many
  *	tenant	enabled <--> disabled --> being deleted --> erased
+ *
+ * Tenants are found by number and name, tokens by id.  A token's principal is
+ * made once and shared by all calls with it, so "the calls of this token" is a
+ * comparison of pointers.  A row that could not be written is so again until
+ * it is.
  */
 #include "supervisor/core/tenants.h"
 
@@ -13,10 +18,341 @@
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/tenants_map.h"
-#include "supervisor/core/tenants_save.h"
 
 #define USED_EVERY_MS 60000 /* how true used_ms is */
+#define SAVE_EVERY_MS 2000
+
+TAILQ_HEAD(tenant_list, tenant);
+TAILQ_HEAD(token_list, token);
+LIST_HEAD(saving_list, saving);
+
+struct tenants {
+	struct store *store;
+	struct tenant_list list;
+	struct tenant_list ended; /* with runs that ended */
+	struct token_list tokens;
+	struct saving_list savings; /* under way */
+	struct hashmap numbers;
+	struct hashmap names;
+	struct hashmap ids;
+	unsigned int ntokens_of_none;
+	uint64_t next_number;
+	struct principal *local;
+	int64_t next_expiry_ms; /* INT64_MAX: none expires */
+	int64_t next_save_ms;
+	bool is_behind; /* something is not on disk */
+	void (*on_ended)(const struct principal *who, void *arg);
+	void *on_ended_arg;
+};
+
+/* ---- looking */
+
+static bool
+is_name(const struct hash_entry *en, const void *key)
+{
+	return strcmp(HASH_OF(en, const struct tenant, by_name)->row.name,
+		   key) == 0;
+}
+
+static bool
+is_token_id(const struct hash_entry *en, const void *key)
+{
+	return strcmp(HASH_OF(en, const struct token, by_id)->row.id, key) == 0;
+}
+
+struct tenant *
+tenants_find(const struct tenants *t, struct tenant_id id)
+{
+	return HASH_OBJECT(
+	    hashmap_get_u64(&t->numbers, id.n), struct tenant, by_number);
+}
+
+struct tenant *
+tenants_find_name(const struct tenants *t, const char *name)
+{
+	return HASH_OBJECT(
+	    hashmap_get(&t->names, hashmap_key_text(name), is_name, name),
+	    struct tenant, by_name);
+}
+
+struct token *
+tenants_find_token(const struct tenants *t, const char *id)
+{
+	return HASH_OBJECT(
+	    hashmap_get(&t->ids, hashmap_key_text(id), is_token_id, id),
+	    struct token, by_id);
+}
+
+int64_t
+tenants_quota(const struct tenants *t, struct tenant_id id, enum quota_key key)
+{
+	const struct tenant *n = tenants_find(t, id);
+
+	return n == NULL ? quota_rule(key)->fallback : n->quota[key];
+}
+
+struct tenant *
+tenants_next(const struct tenants *t, const struct tenant *n)
+{
+	return n == NULL ? TAILQ_FIRST(&t->list) : TAILQ_NEXT(n, link);
+}
+
+struct token *
+tenants_next_token(const struct tenants *t, const struct token *k)
+{
+	return k == NULL ? TAILQ_FIRST(&t->tokens) : TAILQ_NEXT(k, link);
+}
+
+static bool
+token_is_over(const struct token *k, int64_t wall_ms)
+{
+	return k->row.revoked_ms != 0 ||
+	    (k->row.expires_ms != 0 && k->row.expires_ms <= wall_ms);
+}
+
+void
+tenants_count(const struct tenants *t, size_t *ntenants, size_t *ntokens)
+{
+	int64_t now = clock_wall_ms();
+	const struct tenant *n;
+	const struct token *k;
+
+	*ntenants = *ntokens = 0;
+	TAILQ_FOREACH (n, &t->list, link)
+		*ntenants +=
+		    n->row.id != STORE_TENANT_DEFAULT && tenant_is_usable(n);
+	TAILQ_FOREACH (k, &t->tokens, link)
+		*ntokens += !token_is_over(k, now) &&
+		    (k->tenant == NULL || tenant_is_usable(k->tenant));
+}
+
+bool
+tenants_is_open(const struct tenants *t)
+{
+	return store_directory_is_open(t->ids.count, t->next_number);
+}
+
+/* ---- entering and leaving */
+
+static int64_t
+fallback(const struct tenant *n, enum quota_key key)
+{
+	return quota_fallback(key,
+	    n->row.id == STORE_TENANT_DEFAULT ? QUOTA_FOR_HOST :
+						QUOTA_FOR_TENANT);
+}
+
+static struct tenant *
+tenant_enter(struct tenants *t, const struct store_tenant *row)
+{
+	struct tenant *n = xcalloc(1, sizeof(*n));
+
+	n->all = t;
+	store_tenant_copy(&n->row, row);
+	n->owner = principal_new(
+	    (struct tenant_id){row->id}, row->name, "server", PRINCIPAL_USER);
+	for (size_t i = 0; i < QUOTA_COUNT; i++)
+		n->quota[i] = fallback(n, (enum quota_key)i);
+	hashmap_put(&t->numbers, &n->by_number, hashmap_key_u64(row->id));
+	hashmap_put(&t->names, &n->by_name, hashmap_key_text(row->name));
+	TAILQ_INSERT_TAIL(&t->list, n, link);
+	return n;
+}
+
+static void
+tenant_leave(struct tenant *n)
+{
+	struct tenants *t = n->all;
+
+	hashmap_del(&t->numbers, &n->by_number);
+	hashmap_del(&t->names, &n->by_name);
+	TAILQ_REMOVE(&t->list, n, link);
+	if (n->has_ended_runs)
+		TAILQ_REMOVE(&t->ended, n, ended_link);
+	principal_unref(n->owner);
+	store_tenant_clear(&n->row);
+	free(n);
+}
+
+static unsigned int *
+tenants_token_counter(struct tenants *t, struct tenant *n)
+{
+	return n == NULL ? &t->ntokens_of_none : &n->ntokens;
+}
+
+static struct token *
+token_enter(struct tenants *t, struct tenant *n, const struct store_token *row)
+{
+	struct token *k = xcalloc(1, sizeof(*k));
+
+	k->tenant = n;
+	store_token_copy(&k->row, row);
+	k->who = principal_new((struct tenant_id){row->tenant},
+	    n == NULL ? "" : n->row.name, row->id, row->role);
+	(*tenants_token_counter(t, n))++;
+	hashmap_put(&t->ids, &k->by_id, hashmap_key_text(row->id));
+	TAILQ_INSERT_TAIL(&t->tokens, k, link);
+	if (row->expires_ms != 0 && row->expires_ms < t->next_expiry_ms)
+		t->next_expiry_ms = row->expires_ms;
+	return k;
+}
+
+static void
+token_leave(struct tenants *t, struct token *k)
+{
+	(*tenants_token_counter(t, k->tenant))--;
+	hashmap_del(&t->ids, &k->by_id);
+	TAILQ_REMOVE(&t->tokens, k, link);
+	principal_unref(k->who);
+	store_token_clear(&k->row);
+	free(k);
+}
+
+/* ---- rows, on their way to disk */
+
+struct saving {
+	struct tenants *all;
+	LIST_ENTRY(saving) link;
+	uint64_t tenant; /* 0: it is of a token */
+	char token[TOKEN_ID_LEN + 1];
+	store_done_cb done;
+	void *arg;
+};
+
+static struct saving *
+saving_new(struct tenants *t, store_done_cb done, void *arg)
+{
+	struct saving *s = xcalloc(1, sizeof(*s));
+
+	s->all = t;
+	s->done = done;
+	s->arg = arg;
+	LIST_INSERT_HEAD(&t->savings, s, link);
+	return s;
+}
+
+static void
+saving_free(struct saving *s)
+{
+	LIST_REMOVE(s, link);
+	free(s);
+}
+
+static void
+saved_cb(int rc, const struct err *why, void *arg)
+{
+	struct saving *s = arg;
+	struct tenant *n = tenants_find(s->all, (struct tenant_id){s->tenant});
+	struct token *k = tenants_find_token(s->all, s->token);
+
+	if (rc != 0) {
+		log_warn("%s: not on disk, tried again: %s",
+		    n != NULL ? n->row.name : s->token, why->msg);
+		if (n != NULL)
+			n->is_unsaved = true;
+		if (k != NULL)
+			k->is_unsaved = true;
+		s->all->is_behind = true;
+	}
+	if (s->done != NULL)
+		s->done(rc, why, s->arg);
+	saving_free(s);
+}
+
+static void
+tenant_save(struct tenant *n, store_done_cb done, void *arg)
+{
+	struct saving *s = saving_new(n->all, done, arg);
+
+	s->tenant = n->row.id;
+	n->is_unsaved = false;
+	store_tenant_put(n->all->store, &n->row, saved_cb, s);
+}
+
+static void
+token_save(struct tenants *t, struct token *k, store_done_cb done, void *arg)
+{
+	struct saving *s = saving_new(t, done, arg);
+
+	memcpy(s->token, k->row.id, sizeof(s->token));
+	k->is_unsaved = false;
+	store_token_put(t->store, &k->row, saved_cb, s);
+}
+
+static void
+tenants_save_grant(
+    struct tenant *n, enum quota_key key, store_done_cb done, void *arg)
+{
+	const char *name = quota_rule(key)->key;
+	char copy[64];
+	struct store_grant row = {
+	    .tenant = n->row.id, .key = copy, .value = n->quota[key]};
+
+	(void)snprintf(copy, sizeof(copy), "%s", name);
+	if (n->quota_is_set[key])
+		store_grant_put(n->all->store, &row, done, arg);
+	else
+		store_grant_drop(
+		    n->all->store, tenant_id_of(n), name, done, arg);
+}
+
+static void
+save_what_is_behind(struct tenants *t)
+{
+	struct tenant *n;
+	struct token *k;
+
+	t->is_behind = false;
+	TAILQ_FOREACH (n, &t->list, link)
+		if (n->is_unsaved)
+			tenant_save(n, NULL, NULL);
+	TAILQ_FOREACH (k, &t->tokens, link)
+		if (k->is_unsaved)
+			token_save(t, k, NULL, NULL);
+}
+
+/* ---- rows, on their way away */
+
+static void
+erased_cb(int rc, const struct err *why, void *arg)
+{
+	struct saving *s = arg;
+	struct tenants *t = s->all;
+	struct tenant *n = tenants_find(t, (struct tenant_id){s->tenant});
+	struct token *k, *next;
+
+	saving_free(s);
+	if (n == NULL)
+		return;
+	n->is_erasing = false;
+	if (rc != 0) {
+		if (rc != ERR_CONFLICT)
+			log_warn(
+			    "tenant %s: not erased: %s", n->row.name, why->msg);
+		return;
+	}
+	for (k = TAILQ_FIRST(&t->tokens); k != NULL; k = next) {
+		next = TAILQ_NEXT(k, link);
+		if (k->tenant == n)
+			token_leave(t, k);
+	}
+	log_info("tenant %s is gone", n->row.name);
+	tenant_leave(n);
+}
+
+void
+tenant_erase(struct tenant *n)
+{
+	struct saving *s;
+
+	if (n->is_erasing)
+		return;
+	n->is_erasing = true;
+	s = saving_new(n->all, NULL, NULL);
+	s->tenant = n->row.id;
+	store_tenant_erase(
+	    n->all->store, tenant_id_of(n), clock_wall_ms(), erased_cb, s);
+}
 
 /* ---- who calls */
 
@@ -73,6 +409,14 @@ token_tell_ended(struct tenants *t, const struct token *k)
 		t->on_ended(k->who, t->on_ended_arg);
 }
 
+/* Who calls without a token does so no more. */
+static void
+close_if_open(struct tenants *t)
+{
+	if (tenants_is_open(t) && t->on_ended != NULL)
+		t->on_ended(t->local, t->on_ended_arg);
+}
+
 static void
 tenant_tell_ended(const struct tenant *n)
 {
@@ -108,7 +452,10 @@ tenants_tick(struct tenants *t, int64_t wall_ms)
 {
 	if (wall_ms >= t->next_expiry_ms)
 		end_expired(t, wall_ms);
-	tenants_save_tick(t, wall_ms);
+	if (!t->is_behind || wall_ms < t->next_save_ms)
+		return;
+	t->next_save_ms = wall_ms + SAVE_EVERY_MS;
+	save_what_is_behind(t);
 }
 
 /* ---- tenants change */
@@ -116,15 +463,13 @@ tenants_tick(struct tenants *t, int64_t wall_ms)
 static bool
 name_is_good(const char *s)
 {
-	static const char first[] = "abcdefghijklmnopqrstuvwxyz"
-				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 	static const char good[] = "abcdefghijklmnopqrstuvwxyz"
 				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				   "._-";
 	size_t n = strlen(s);
 
 	return n >= 1 && n <= PRINCIPAL_TENANT_MAX && strspn(s, good) == n &&
-	    strchr(first, s[0]) != NULL;
+	    strchr("._-", s[0]) == NULL;
 }
 
 int
@@ -171,9 +516,7 @@ tenant_add(struct tenants *t, const char *name, store_done_cb done, void *arg,
 
 	if (check_new_name(t, name, e) != 0)
 		return e->code;
-	/* Who calls without a token does so no more. */
-	if (tenants_is_open(t) && t->on_ended != NULL)
-		t->on_ended(t->local, t->on_ended_arg);
+	close_if_open(t);
 	t->next_number++;
 	*out = tenant_enter(t, &row);
 	tenant_save(*out, done, arg);
@@ -215,7 +558,7 @@ void
 tenant_ungrant(
     struct tenant *n, enum quota_key key, store_done_cb done, void *arg)
 {
-	n->quota[key] = tenant_fallback(n, key);
+	n->quota[key] = fallback(n, key);
 	n->quota_is_set[key] = false;
 	tenants_save_grant(n, key, done, arg);
 }
@@ -288,9 +631,7 @@ token_insert(struct tenants *t, struct tenant *n, const struct token_wish *w,
 	memcpy(id, of->id, sizeof(id));
 	(void)snprintf(name, sizeof(name), "%s", w->name);
 	memcpy(row.sha256, of->digest, sizeof(row.sha256));
-	/* Who calls without a token does so no more. */
-	if (tenants_is_open(t) && t->on_ended != NULL)
-		t->on_ended(t->local, t->on_ended_arg);
+	close_if_open(t);
 	k = token_enter(t, n, &row);
 	token_save(t, k, done, arg);
 	return k;
@@ -454,7 +795,8 @@ tenants_free(struct tenants *t)
 
 	if (t == NULL)
 		return;
-	tenants_save_end(t);
+	while (!LIST_EMPTY(&t->savings)) /* the store calls back no more */
+		saving_free(LIST_FIRST(&t->savings));
 	while ((k = TAILQ_FIRST(&t->tokens)) != NULL)
 		token_leave(t, k);
 	while ((n = TAILQ_FIRST(&t->list)) != NULL)

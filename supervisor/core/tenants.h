@@ -36,7 +36,7 @@
 
 struct tenants;
 
-/* tenants*.c write it and nobody else does. */
+/* tenants.c writes it and nobody else does. */
 struct tenant {
 	struct tenants *all;
 	struct store_tenant row;
@@ -68,13 +68,6 @@ static inline struct tenant_id
 tenant_id_of(const struct tenant *n)
 {
 	return (struct tenant_id){n->row.id};
-}
-static inline int64_t
-tenant_fallback(const struct tenant *n, enum quota_key key)
-{
-	return quota_fallback(key,
-	    n->row.id == STORE_TENANT_DEFAULT ? QUOTA_FOR_HOST :
-						QUOTA_FOR_TENANT);
 }
 static inline bool
 tenant_is_usable(const struct tenant *n)

@@ -18,7 +18,6 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/rekeying.h"
 #include "supervisor/core/seal.h"
 #include "supervisor/store/event_log.h"
 
@@ -173,7 +172,7 @@ reseal(struct webhook *w, struct rekeying *k)
 	seal_secret(w, secret);
 	explicit_bzero(secret, sizeof(secret));
 	rekeying_begin(k);
-	webhook_save(w, rekeying_stored_cb, k);
+	webhook_save(w, seal_stored_cb, k);
 }
 
 int

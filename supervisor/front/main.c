@@ -26,7 +26,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
 #include "supervisor/core/event_news.h"
-#include "supervisor/core/rekeying.h"
 #include "supervisor/core/seal.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/webhooks.h"

@@ -9,7 +9,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/quota_use.h"
-#include "supervisor/core/sweeper.h"
+#include "supervisor/core/census.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/handlers.h"
 #include "supervisor/store/history.h"
@@ -222,7 +222,7 @@ view_load(const struct front *f)
 	}
 	return json_pack("{s:I, s:I, s:o, s:I, s:I}", "tenants", count,
 	    "sandboxes", (json_int_t)st.active_sandboxes, "containers",
-	    st.containers == SWEEPER_UNKNOWN ?
+	    st.containers == CENSUS_UNKNOWN ?
 		json_null() :
 		json_integer((json_int_t)st.containers),
 	    "runs_running", running, "runs_queued", waiting);

@@ -53,7 +53,7 @@ begin(struct fixture *f)
 {
 	log_set_level(LOG_ERROR);
 	bus_init(&bus);
-	return acts_new(f->base, f->store, &bus);
+	return acts_new(f->base, NULL, f->store, &bus);
 }
 
 /* Behind all that was told before. */

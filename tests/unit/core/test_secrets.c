@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/rekeying.h"
+#include "supervisor/core/seal.h"
 #include "supervisor/core/secrets.h"
 #include "tests/unit/test.h"
 #include "tests/unit/world.h"
