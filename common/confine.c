@@ -52,12 +52,6 @@ __lsan_is_turned_off(void)
 }
 #endif
 
-enum confine_role {
-	CONFINE_FRONT,
-	CONFINE_WORKER,
-	CONFINE_ENVOY
-};
-
 static void
 auto_filter(scmp_filter_ctx *f)
 {
@@ -226,12 +220,6 @@ add_sending(scmp_filter_ctx f)
 	return allow_values(f, "setsockopt", 1, levels, ARRAY_LEN(levels));
 }
 
-static int
-deny_socket(scmp_filter_ctx f, int nr)
-{
-	return seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), nr, 0);
-}
-
 /* The front has all its sockets, or is given them: it makes none, and names
  * no address. */
 static int
@@ -241,7 +229,8 @@ add_sockets_front(scmp_filter_ctx f)
 	    SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen)};
 
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-		if (deny_socket(f, calls[i]) != 0)
+		if (seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), calls[i], 0) !=
+		    0)
 			return -1;
 	return 0;
 }
@@ -347,7 +336,7 @@ seal_memory(struct err *e)
 	return 0;
 }
 
-static int
+int
 confine(enum confine_role role, struct err *e)
 {
 	AUTO(auto_filter) scmp_filter_ctx f = NULL;
@@ -371,22 +360,4 @@ confine(enum confine_role role, struct err *e)
 	is_confined = true;
 #endif
 	return 0;
-}
-
-int
-confine_front(struct err *e)
-{
-	return confine(CONFINE_FRONT, e);
-}
-
-int
-confine_worker(struct err *e)
-{
-	return confine(CONFINE_WORKER, e);
-}
-
-int
-confine_envoy(struct err *e)
-{
-	return confine(CONFINE_ENVOY, e);
 }

@@ -23,8 +23,12 @@
 #include "common/base.h"
 #include "common/err.h"
 
-int confine_front(struct err *e) MUSTCHECK;
-int confine_worker(struct err *e) MUSTCHECK;
-int confine_envoy(struct err *e) MUSTCHECK;
+enum confine_role {
+	CONFINE_FRONT,
+	CONFINE_WORKER,
+	CONFINE_ENVOY
+};
+
+int confine(enum confine_role role, struct err *e) MUSTCHECK;
 
 #endif

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <errno.h>
 
+#include <event2/event.h>
+
 #include "common/confine.h"
 #include "common/exit.h"
 #include "common/fence.h"
@@ -89,9 +91,9 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 
 /* ---- life */
 
-int
-envoy_check_files(
-    const struct envoy_ops *ops, const struct conf *conf, struct err *e)
+/* ERR_INVAL names the first that cannot be read. */
+static int
+check_files(const struct envoy_ops *ops, const struct conf *conf, struct err *e)
 {
 	for (const struct envoy_file *f = ops->files; f->key != NULL; f++) {
 		const char *path = conf_str(conf, f->name);
@@ -173,15 +175,15 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	struct envoy *v = arg;
 
 	v->child = c;
-	if (envoy_check_files(v->ops, conf, e) != 0)
+	if (check_files(v->ops, conf, e) != 0)
 		return EXIT_CONFIG;
 	if (raise_fence(v, conf, e) != 0)
 		return EXIT_PRIVILEGE;
-	if (v->ops->on_open(conf, v->arg, e) != 0)
+	if (v->ops->on_open(v->base, conf, v->arg, e) != 0)
 		return EXIT_CONFIG;
 	v->look = timer_new(v->base, look_cb, v);
 	timer_set_ms(v->look, LOOK_MS);
-	return confine_envoy(e) == 0 ? 0 : EXIT_PRIVILEGE;
+	return confine(CONFINE_ENVOY, e) == 0 ? 0 : EXIT_PRIVILEGE;
 }
 
 static void
@@ -201,12 +203,40 @@ envoy_worked(uint32_t active)
 	child_counts(envoy.child, ++envoy.done, active);
 }
 
-void
-envoy_run(struct event_base *base, enum msg_role role, uint32_t index,
+static int
+check(const struct envoy *v)
+{
+	struct conf *conf = conf_new();
+	int status = 0;
+	struct err e;
+
+	log_set_level(LOG_WARN);
+	if (conf_load_env(conf, &e) != 0 ||
+	    check_files(v->ops, conf, &e) != 0 ||
+	    v->ops->on_check(v->base, conf, &e) != 0) {
+		log_error("%s", e.msg);
+		status = EXIT_CONFIG;
+	}
+	conf_free(conf);
+	event_base_free(v->base);
+	return status;
+}
+
+int
+envoy_main(int argc, char **argv, enum msg_role role, uint32_t index,
     const struct envoy_ops *ops, void *arg)
 {
-	envoy = (struct envoy){.base = base, .ops = ops, .arg = arg};
-	(void)child_start(base, role, index, &child_ops, &envoy);
-	(void)!turns_run(base);
+	static char name[CHILD_NAME_MAX];
+
+	child_name(role, index, name);
+	log_init(name);
+	envoy =
+	    (struct envoy){.base = event_base_new(), .ops = ops, .arg = arg};
+	if (envoy.base == NULL)
+		fatal(EXIT_MEMORY, "no event base");
+	if (argc == 2 && strcmp(argv[1], "check") == 0)
+		return check(&envoy);
+	(void)child_start(envoy.base, role, index, &child_ops, &envoy);
+	(void)!turns_run(envoy.base);
 	fatal(EXIT_BUG, "the loop has ended");
 }

@@ -38,19 +38,23 @@ struct envoy_ops {
 	const char *run_as;             /* the setting of its user */
 	/* Before the system call filter: 0, or *e says what is wrong with the
 	 * settings. */
-	int (*on_open)(const struct conf *conf, void *arg, struct err *e);
+	int (*on_open)(struct event_base *base, const struct conf *conf,
+	    void *arg, struct err *e);
+	/* For --check-config: 0, or *e says what is wrong with the settings
+	 * beside the files. */
+	int (*on_check)(
+	    struct event_base *base, const struct conf *conf, struct err *e);
 	void (*on_front)(struct ipc_chan *front, void *arg);
 	bool (*is_busy)(void *arg); /* requests are under way; NULL: never */
 	/* As in msg/chan.h. */
 	int (*on_message)(struct ipc_msg *m, void *arg, struct err *e);
 };
 
-/* envoy_check_files - ERR_INVAL names the first that cannot be read */
-int envoy_check_files(const struct envoy_ops *ops, const struct conf *conf,
-    struct err *e) MUSTCHECK;
-/* envoy_run - the life of such a child; ops and arg are kept */
-NORETURN void envoy_run(struct event_base *base, enum msg_role role,
-    uint32_t index, const struct envoy_ops *ops, void *arg);
+/* envoy_main - such a program, by its arguments: the life of a child, or a
+ * check of its settings, which are the environment; the exit status.  ops and
+ * arg are kept */
+int envoy_main(int argc, char **argv, enum msg_role role, uint32_t index,
+    const struct envoy_ops *ops, void *arg);
 /* envoy_worked - a piece of work is done, and so many are under way */
 void envoy_worked(uint32_t active);
 

@@ -199,7 +199,7 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 		status = open_link(&p->w, conf, e);
 	if (status != 0)
 		return status;
-	if (raise_fence(&p->w, conf, e) != 0 || confine_worker(e) != 0)
+	if (raise_fence(&p->w, conf, e) != 0 || confine(CONFINE_WORKER, e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;
 }

@@ -10,12 +10,9 @@
  * used again without being judged, and the collector may be where no webhook
  * may go.
  */
-#include <event2/event.h>
 #include <stdio.h>
 
 #include "common/envoy.h"
-#include "common/exit.h"
-#include "common/log.h"
 #include "common/msg/chan.h"
 #include "common/outside.h"
 #include "common/weburl.h"
@@ -29,7 +26,6 @@
 #define OWNER_SPANS UINT64_MAX /* no tenant has it */
 
 struct courier {
-	struct event_base *base;
 	struct conf *conf;
 	struct ipc_chan *front;
 	struct resolver *names;
@@ -161,7 +157,8 @@ make_collector(const char *endpoint)
 }
 
 static int
-on_open(const struct conf *conf, void *arg, struct err *e)
+on_open(
+    struct event_base *base, const struct conf *conf, void *arg, struct err *e)
 {
 	struct courier *c = arg;
 	const char *authorities;
@@ -179,9 +176,9 @@ on_open(const struct conf *conf, void *arg, struct err *e)
 	    weburl_parse(conf_str(c->conf, CONF_OTLP_ENDPOINT),
 		&c->collector_url, e) != 0)
 		return err_wrap(e, "OTLP_ENDPOINT");
-	c->names = resolver_new(c->base);
-	c->hooks = postman_new(c->base, c->names, authorities, on_done, c);
-	c->spans = postman_new(c->base, c->names, authorities, on_done, c);
+	c->names = resolver_new(base);
+	c->hooks = postman_new(base, c->names, authorities, on_done, c);
+	c->spans = postman_new(base, c->names, authorities, on_done, c);
 	return 0;
 }
 
@@ -193,48 +190,32 @@ is_busy(void *arg)
 	return postman_count(c->hooks) + postman_count(c->spans) > 0;
 }
 
+static int
+on_check(struct event_base *base, const struct conf *conf, struct err *e)
+{
+	struct headers headers;
+	int rc =
+	    headers_read(conf_str(conf, CONF_OTLP_HEADERS_FILE), &headers, e);
+
+	(void)base;
+	headers_clear(&headers);
+	return rc;
+}
+
 static const struct envoy_file files[] = {
     {"COURIER_CA_FILE", CONF_COURIER_CA_FILE},
     {"OTLP_HEADERS_FILE", CONF_OTLP_HEADERS_FILE}, {NULL, CONF_KEY_COUNT}};
 static const struct envoy_ops ops = {.files = files,
     .run_as = "RUN_AS_COURIER",
     .on_open = on_open,
+    .on_check = on_check,
     .on_front = on_front,
     .is_busy = is_busy,
     .on_message = on_message};
 
-/* mcp-sandboxd-courier check: for --check-config. */
-static int
-check_main(void)
-{
-	struct headers headers = {{NULL}};
-	struct conf *conf = conf_new();
-	int status = 0;
-	struct err e;
-
-	log_set_level(LOG_WARN);
-	if (conf_load_env(conf, &e) != 0 ||
-	    envoy_check_files(&ops, conf, &e) != 0 ||
-	    headers_read(
-		conf_str(conf, CONF_OTLP_HEADERS_FILE), &headers, &e) != 0) {
-		log_error("%s", e.msg);
-		status = EXIT_CONFIG;
-	}
-	headers_clear(&headers);
-	conf_free(conf);
-	return status;
-}
-
 int
 main(int argc, char **argv)
 {
-	struct courier *c = &courier;
-
-	log_init("courier");
-	if (argc == 2 && strcmp(argv[1], "check") == 0)
-		return check_main();
-	c->base = event_base_new();
-	if (c->base == NULL)
-		fatal(EXIT_MEMORY, "no event base");
-	envoy_run(c->base, MSG_ROLE_COURIER, CHILD_COURIER_INDEX, &ops, c);
+	return envoy_main(
+	    argc, argv, MSG_ROLE_COURIER, CHILD_COURIER_INDEX, &ops, &courier);
 }

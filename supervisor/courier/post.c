@@ -38,7 +38,6 @@ struct post {
 	CURL *curl;
 	struct curl_slist *headers;
 	struct curl_slist *addrs; /* for CURLOPT_RESOLVE */
-	struct resolver_ask *ask; /* while its name is looked up */
 	uint64_t id;
 	uint64_t until_ms;
 	char *host;
@@ -102,14 +101,6 @@ watch_cb(evutil_socket_t fd, short what, void *arg)
 		((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0));
 }
 
-static void
-watch_end(struct postman *m, struct post_watch *w)
-{
-	(void)event_del(w->event);
-	w->next = m->gone;
-	m->gone = w;
-}
-
 static int
 socket_cb(CURL *curl, curl_socket_t fd, int what, void *arg, void *sockp)
 {
@@ -118,8 +109,11 @@ socket_cb(CURL *curl, curl_socket_t fd, int what, void *arg, void *sockp)
 	short mask = EV_PERSIST;
 
 	(void)curl;
-	if (w != NULL)
-		watch_end(m, w);
+	if (w != NULL) {
+		(void)event_del(w->event);
+		w->next = m->gone;
+		m->gone = w;
+	}
 	(void)curl_multi_assign(m->multi, fd, NULL);
 	if (what == CURL_POLL_REMOVE)
 		return 0;
@@ -367,7 +361,6 @@ resolved_cb(const struct netaddr *addrs, size_t n, void *arg)
 {
 	struct post *p = arg;
 
-	p->ask = NULL;
 	if (n == 0) {
 		finish(p, CURLE_COULDNT_RESOLVE_HOST);
 		return;
@@ -412,8 +405,8 @@ postman_send(struct postman *m, const struct post_ask *ask, struct err *e)
 	if (is_address(p->host))
 		start(p);
 	else
-		p->ask = resolver_find(m->names, ask->owner, p->host,
-		    POST_CONNECT_MS, resolved_cb, p);
+		resolver_find(m->names, ask->owner, p->host, POST_CONNECT_MS,
+		    resolved_cb, p);
 	return 0;
 }
 

@@ -368,7 +368,7 @@ take_over(struct name_search *s, uint64_t number)
 		owner_tidy(s->r, o);
 }
 
-struct resolver_ask *
+void
 resolver_find(struct resolver *r, uint64_t owner, const char *host,
     uint64_t within_ms, resolver_cb cb, void *arg)
 {
@@ -382,7 +382,7 @@ resolver_find(struct resolver *r, uint64_t owner, const char *host,
 	s = find_search(r, host);
 	if (s != NULL && s->state == SEARCH_KNOWN) {
 		ask_answer(a, s);
-		return a;
+		return;
 	}
 	if (s == NULL)
 		s = search_new(r, owner, host);
@@ -392,17 +392,6 @@ resolver_find(struct resolver *r, uint64_t owner, const char *host,
 	TAILQ_INSERT_TAIL(&s->asks, a, link);
 	timer_set_ms(a->timer, within_ms);
 	start_some(r);
-	return a;
-}
-
-void
-resolver_cancel(struct resolver_ask *a)
-{
-	if (a == NULL)
-		return;
-	ask_leave(a);
-	timer_free(a->timer);
-	free(a);
 }
 
 struct resolver *

@@ -25,7 +25,6 @@
 
 struct event_base;
 struct resolver;
-struct resolver_ask;
 
 /* addrs: in the order in which they are to be tried, lent; n 0: there are none,
  * or none in time.  Called once, in a later turn of the loop. */
@@ -33,11 +32,8 @@ typedef void (*resolver_cb)(const struct netaddr *addrs, size_t n, void *arg);
 
 /* resolver_new - cannot fail; never freed: its threads may outlive anybody */
 struct resolver *resolver_new(struct event_base *base);
-/* resolver_find - host is copied.  The caller bounds how many ask; what is
- * returned is gone when cb is called */
-struct resolver_ask *resolver_find(struct resolver *r, uint64_t owner,
-    const char *host, uint64_t within_ms, resolver_cb cb, void *arg);
-/* resolver_cancel - cb does not come; NULL is fine */
-void resolver_cancel(struct resolver_ask *a);
+/* resolver_find - host is copied.  The caller bounds how many ask */
+void resolver_find(struct resolver *r, uint64_t owner, const char *host,
+    uint64_t within_ms, resolver_cb cb, void *arg);
 
 #endif

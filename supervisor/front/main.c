@@ -378,7 +378,7 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 			rc == ERR_WRONG_STATE ?
 		    EXIT_CONFIG :
 		    EXIT_BUG;
-	if (confine_front(e) != 0)
+	if (confine(CONFINE_FRONT, e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;
 }

@@ -1,17 +1,37 @@
+/*
+ * issuer.c - one document after the other of the authorization server
+ *
+ * By libcurl, bounded in bytes and time; redirects are not followed, no proxy,
+ * no cookie, no password; certificates are judged by the system's authorities
+ * or by those of one file.  The loop goes on meanwhile.
+ */
 #include "supervisor/keys/issuer.h"
 
+#include <curl/curl.h>
+
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/js.h"
+#include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "supervisor/keys/fetch.h"
 
 #define DEPTH_MAX 16
+#define FETCH_MAX 60000 /* bytes: what one message of ours holds */
+#define TOTAL_MS 10000L
+#define CONNECT_MS 5000L
+#define LOOK_MS 10 /* one request in minutes: no need of its events */
 
 struct issuer {
 	char *url;
 	char *jwks_url; /* "": the metadata says it */
-	struct fetch *fetch;
+	CURLM *multi;
+	CURL *easy; /* NULL: nothing is under way */
+	struct timer *look;
+	struct buf body;
+	char *asked;   /* URL of what is under way */
+	char *ca_file; /* "": the system's authorities */
+	char curl_why[CURL_ERROR_SIZE];
 	struct timer *timer;
 	const struct issuer_ops *ops;
 	void *arg;
@@ -24,6 +44,52 @@ struct issuer {
 	uint64_t asked_ms;
 	uint32_t again_ms;
 };
+
+/* ---- asking */
+
+static size_t
+write_cb(const char *p, size_t size, size_t n, void *arg)
+{
+	struct issuer *i = arg;
+
+	return buf_append(&i->body, p, size * n) == 0 ? size * n : 0;
+}
+
+static void
+fetch(struct issuer *i, const char *url)
+{
+	CURL *c = curl_easy_init();
+
+	if (c == NULL)
+		fatal(EXIT_MEMORY, "out of memory");
+	i->easy = c;
+	i->asked = xstrdup(url);
+	i->curl_why[0] = '\0';
+	(void)curl_easy_setopt(c, CURLOPT_URL, url);
+	(void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	(void)curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+	(void)curl_easy_setopt(c, CURLOPT_PROXY, "");
+	(void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, TOTAL_MS);
+	/* Else the loop waits for a look-up that hangs, however long it does.
+	 */
+	(void)curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
+	(void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	(void)curl_easy_setopt(c, CURLOPT_MAXFILESIZE, (long)FETCH_MAX);
+	(void)curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, 1L);
+	(void)curl_easy_setopt(c, CURLOPT_FORBID_REUSE, 1L);
+	(void)curl_easy_setopt(c, CURLOPT_USERAGENT, "mcp-sandboxd");
+	(void)curl_easy_setopt(
+	    c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (i->ca_file[0] != '\0')
+		(void)curl_easy_setopt(c, CURLOPT_CAINFO, i->ca_file);
+	(void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, i->curl_why);
+	(void)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, write_cb);
+	(void)curl_easy_setopt(c, CURLOPT_WRITEDATA, i);
+	if (curl_multi_add_handle(i->multi, c) != CURLM_OK)
+		fatal(EXIT_MEMORY, "out of memory");
+	timer_set_ms(i->look, 0);
+}
 
 /* RFC 8414, section 3.1, and OpenID Connect Discovery, section 4; NULL: no
  * more. */
@@ -64,7 +130,7 @@ static void
 ask_keys(struct issuer *i, const char *url)
 {
 	i->state = ISSUER_KEYS;
-	fetch_start(i->fetch, url);
+	fetch(i, url);
 }
 
 static void
@@ -73,7 +139,7 @@ ask_metadata(struct issuer *i)
 	AUTO(auto_free) char *url = metadata_url(i, i->place);
 
 	i->state = ISSUER_METADATA;
-	fetch_start(i->fetch, url);
+	fetch(i, url);
 }
 
 /* Without TLS only where the issuer itself is: another one's metadata leads to
@@ -135,11 +201,11 @@ take_metadata(
 	}
 }
 
+/* rc 0: body is the document.  ERR_NOTFOUND: the server has no such document
+ * (any status 4xx: many say 400 or 403). */
 static void
-fetched_cb(int rc, const struct buf *body, const struct err *why, void *arg)
+take(struct issuer *i, int rc, const struct buf *body, const struct err *why)
 {
-	struct issuer *i = arg;
-
 	if (i->state == ISSUER_METADATA) {
 		take_metadata(i, rc, body, why);
 		return;
@@ -153,6 +219,62 @@ fetched_cb(int rc, const struct buf *body, const struct err *why, void *arg)
 	timer_set_ms(i->timer, ISSUER_REFRESH_MS);
 	i->ops->on_keys(body, i->arg);
 }
+
+/* ---- what comes */
+
+static int
+judge(const struct issuer *i, CURLcode code, struct err *e)
+{
+	long status = 0;
+
+	(void)curl_easy_getinfo(i->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (code == CURLE_WRITE_ERROR || code == CURLE_FILESIZE_EXCEEDED)
+		return err_set(e, ERR_BACKEND, "%.200s has more than %d bytes",
+		    i->asked, FETCH_MAX);
+	if (code != CURLE_OK)
+		return err_set(e, ERR_BACKEND, "%.200s: %.200s", i->asked,
+		    i->curl_why[0] != '\0' ? i->curl_why :
+					     curl_easy_strerror(code));
+	if (status != 200)
+		return err_set(e,
+		    status / 100 == 4 ? ERR_NOTFOUND : ERR_BACKEND,
+		    "%.200s answers with status %ld", i->asked, status);
+	return 0;
+}
+
+static void
+finish(struct issuer *i, CURLcode code)
+{
+	struct buf body = i->body;
+	struct err e = {0};
+	int rc = judge(i, code, &e);
+
+	(void)curl_multi_remove_handle(i->multi, i->easy);
+	curl_easy_cleanup(i->easy);
+	i->easy = NULL;
+	free(i->asked);
+	i->asked = NULL;
+	buf_init(&i->body, FETCH_MAX);
+	take(i, rc, &body, &e); /* may start the next */
+	buf_clear(&body);
+}
+
+static void
+look_cb(void *arg)
+{
+	struct issuer *i = arg;
+	const CURLMsg *m;
+	int running, left;
+
+	(void)curl_multi_perform(i->multi, &running);
+	m = curl_multi_info_read(i->multi, &left);
+	if (m != NULL && m->msg == CURLMSG_DONE)
+		finish(i, m->data.result);
+	else
+		timer_set_ms(i->look, LOOK_MS);
+}
+
+/* ---- when */
 
 static void
 ask_cb(void *arg)
@@ -175,8 +297,14 @@ issuer_new(struct event_base *base, const struct conf *conf,
 
 	i->url = xstrdup(conf_str(conf, CONF_OAUTH_ISSUER));
 	i->jwks_url = xstrdup(conf_str(conf, CONF_OAUTH_JWKS_URL));
-	i->fetch =
-	    fetch_new(base, conf_str(conf, CONF_OAUTH_CA_FILE), fetched_cb, i);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
+		fatal(EXIT_MEMORY, "libcurl does not start");
+	i->multi = curl_multi_init();
+	if (i->multi == NULL)
+		fatal(EXIT_MEMORY, "out of memory");
+	i->look = timer_new(base, look_cb, i);
+	i->ca_file = xstrdup(conf_str(conf, CONF_OAUTH_CA_FILE));
+	buf_init(&i->body, FETCH_MAX);
 	i->timer = timer_new(base, ask_cb, i);
 	i->ops = ops;
 	i->arg = arg;
@@ -191,7 +319,16 @@ issuer_free(struct issuer *i)
 	if (i == NULL)
 		return;
 	timer_free(i->timer);
-	fetch_free(i->fetch);
+	timer_free(i->look);
+	if (i->easy != NULL) {
+		(void)curl_multi_remove_handle(i->multi, i->easy);
+		curl_easy_cleanup(i->easy);
+	}
+	(void)curl_multi_cleanup(i->multi);
+	curl_global_cleanup();
+	buf_clear(&i->body);
+	free(i->asked);
+	free(i->ca_file);
 	free(i->url);
 	free(i->jwks_url);
 	free(i);

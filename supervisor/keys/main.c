@@ -8,14 +8,11 @@
 #include <jansson.h>
 
 #include "common/envoy.h"
-#include "common/exit.h"
 #include "common/log.h"
 #include "common/turns.h"
-#include "common/xmalloc.h"
 #include "supervisor/keys/issuer.h"
 
 struct keys_process {
-	struct event_base *base;
 	struct issuer *issuer;
 	struct ipc_chan *front; /* NULL: not yet */
 	struct buf jwks;        /* the newest */
@@ -95,25 +92,18 @@ on_failed(const struct err *why, void *arg)
 static const struct issuer_ops issuer_ops = {on_keys, on_failed};
 
 static int
-on_open(const struct conf *conf, void *arg, struct err *e)
+on_open(
+    struct event_base *base, const struct conf *conf, void *arg, struct err *e)
 {
 	struct keys_process *p = arg;
 
 	(void)e;
-	p->issuer = issuer_new(p->base, conf, &issuer_ops, p);
+	p->issuer = issuer_new(base, conf, &issuer_ops, p);
 	return 0;
 }
 
-static const struct envoy_file files[] = {
-    {"OAUTH_CA_FILE", CONF_OAUTH_CA_FILE}, {NULL, CONF_KEY_COUNT}};
-static const struct envoy_ops ops = {.files = files,
-    .run_as = "RUN_AS_KEYS",
-    .on_open = on_open,
-    .on_front = on_front,
-    .on_message = on_message};
-
-/* ---- mcp-sandboxd-keys check: for --check-config.  A server starts without
- * its issuer, so that one that is away is a warning. */
+/* ---- a check: a server starts without its issuer, so that one that is away is
+ * a warning. */
 
 static void
 on_check_keys(const struct buf *jwks, void *arg)
@@ -130,42 +120,32 @@ on_check_failed(const struct err *why, void *arg)
 }
 
 static int
-check_main(struct event_base *base)
+on_check(struct event_base *base, const struct conf *conf, struct err *e)
 {
 	static const struct issuer_ops checks = {
 	    on_check_keys, on_check_failed};
-	struct conf *conf = conf_new();
-	struct issuer *issuer;
-	struct err e;
-	int status = EXIT_CONFIG;
+	struct issuer *issuer = issuer_new(base, conf, &checks, base);
 
-	log_set_level(LOG_WARN);
-	if (conf_load_env(conf, &e) != 0 ||
-	    envoy_check_files(&ops, conf, &e) != 0) {
-		log_error("%s", e.msg);
-	} else {
-		issuer = issuer_new(base, conf, &checks, base);
-		(void)!turns_run(base);
-		issuer_free(issuer);
-		status = 0;
-	}
-	conf_free(conf);
-	event_base_free(base);
-	return status;
+	(void)e;
+	(void)!turns_run(base);
+	issuer_free(issuer);
+	return 0;
 }
+
+static const struct envoy_file files[] = {
+    {"OAUTH_CA_FILE", CONF_OAUTH_CA_FILE}, {NULL, CONF_KEY_COUNT}};
+static const struct envoy_ops ops = {.files = files,
+    .run_as = "RUN_AS_KEYS",
+    .on_open = on_open,
+    .on_check = on_check,
+    .on_front = on_front,
+    .on_message = on_message};
 
 int
 main(int argc, char **argv)
 {
-	struct keys_process *p = &process;
-
-	log_init("keys");
 	json_object_seed(0);
-	p->base = event_base_new();
-	if (p->base == NULL)
-		fatal(EXIT_MEMORY, "no event base");
-	if (argc == 2 && strcmp(argv[1], "check") == 0)
-		return check_main(p->base);
-	buf_init(&p->jwks, 0);
-	envoy_run(p->base, MSG_ROLE_KEYS, CHILD_KEYS_INDEX, &ops, p);
+	buf_init(&process.jwks, 0);
+	return envoy_main(
+	    argc, argv, MSG_ROLE_KEYS, CHILD_KEYS_INDEX, &ops, &process);
 }

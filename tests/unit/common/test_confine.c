@@ -31,10 +31,10 @@
 		}                                                              \
 	} while (0)
 
-typedef int (*confine_fn)(struct err *e);
+#define NOT_CONFINED (-1)
 
 static int
-in_child(confine_fn confine, void (*body)(void))
+in_child(int role, void (*body)(void))
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -42,7 +42,8 @@ in_child(confine_fn confine, void (*body)(void))
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (confine != NULL && confine(&e) != 0) {
+		if (role != NOT_CONFINED &&
+		    confine((enum confine_role)role, &e) != 0) {
 			(void)fprintf(stderr, "%s\n", e.msg);
 			_exit(2);
 		}
@@ -157,17 +158,17 @@ try_denied_calls(void)
 
 TEST(the_front_is_denied_every_listed_call)
 {
-	assert_int_equal(in_child(confine_front, try_denied_calls), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_denied_calls), 0);
 }
 
 TEST(the_worker_is_denied_every_listed_call)
 {
-	assert_int_equal(in_child(confine_worker, try_denied_calls), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_denied_calls), 0);
 }
 
 TEST(what_asks_for_keys_is_denied_every_listed_call)
 {
-	assert_int_equal(in_child(confine_envoy, try_denied_calls), 0);
+	assert_int_equal(in_child(CONFINE_ENVOY, try_denied_calls), 0);
 }
 
 /* Without the filter they work: the tests above see it, not the machine. */
@@ -184,7 +185,7 @@ try_allowed_without_filter(void)
 
 TEST(an_unconfined_process_is_not_denied)
 {
-	assert_int_equal(in_child(NULL, try_allowed_without_filter), 0);
+	assert_int_equal(in_child(NOT_CONFINED, try_allowed_without_filter), 0);
 }
 
 static void
@@ -206,8 +207,8 @@ try_namespaces(void)
 
 TEST(clone_makes_no_namespaces)
 {
-	assert_int_equal(in_child(confine_front, try_namespaces), 0);
-	assert_int_equal(in_child(confine_worker, try_namespaces), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_namespaces), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_namespaces), 0);
 }
 
 static void
@@ -233,15 +234,15 @@ TEST(exec_kills_the_front)
 {
 	int status;
 
-	status = in_child(confine_front, try_execve);
+	status = in_child(CONFINE_FRONT, try_execve);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
-	status = in_child(confine_front, try_execveat);
+	status = in_child(CONFINE_FRONT, try_execveat);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
 
 TEST(exec_is_denied_to_the_worker)
 {
-	assert_int_equal(in_child(confine_worker, try_execve), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_execve), 0);
 }
 
 static void
@@ -263,7 +264,7 @@ try_front_sockets(void)
 
 TEST(the_front_makes_no_socket)
 {
-	assert_int_equal(in_child(confine_front, try_front_sockets), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_front_sockets), 0);
 }
 
 static void
@@ -280,7 +281,7 @@ try_pairs(void)
 /* A datagram pair could be connected anew, to a path. */
 TEST(the_front_makes_no_pair)
 {
-	assert_int_equal(in_child(confine_front, try_pairs), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_pairs), 0);
 }
 
 static void
@@ -317,14 +318,14 @@ try_keys_sockets(void)
 
 TEST(what_asks_for_keys_makes_internet_sockets_alone)
 {
-	assert_int_equal(in_child(confine_envoy, try_keys_sockets), 0);
-	assert_int_equal(in_child(confine_envoy, try_namespaces), 0);
-	assert_int_equal(in_child(confine_envoy, try_execve), 0);
+	assert_int_equal(in_child(CONFINE_ENVOY, try_keys_sockets), 0);
+	assert_int_equal(in_child(CONFINE_ENVOY, try_namespaces), 0);
+	assert_int_equal(in_child(CONFINE_ENVOY, try_execve), 0);
 }
 
 TEST(the_worker_makes_no_socket_but_unix)
 {
-	assert_int_equal(in_child(confine_worker, try_worker_sockets), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_worker_sockets), 0);
 }
 
 /* What they need. */
@@ -396,8 +397,8 @@ use_existing_channel(void)
 TEST(channels_that_exist_go_on_working)
 {
 	make_early_descriptors();
-	assert_int_equal(in_child(confine_front, use_existing_channel), 0);
-	assert_int_equal(in_child(confine_worker, use_existing_channel), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, use_existing_channel), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, use_existing_channel), 0);
 	close_early_descriptors();
 }
 
@@ -417,7 +418,7 @@ accept_a_client(void)
 TEST(the_front_accepts_on_its_listening_socket)
 {
 	make_early_descriptors();
-	assert_int_equal(in_child(confine_front, accept_a_client), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, accept_a_client), 0);
 	close_early_descriptors();
 }
 
@@ -469,10 +470,10 @@ TEST(the_front_connects_no_socket_that_is_there)
 {
 	make_early_descriptors();
 	assert_int_equal(
-	    in_child(confine_front, try_to_connect_the_listener), 0);
+	    in_child(CONFINE_FRONT, try_to_connect_the_listener), 0);
 	close_early_descriptors();
 	make_early_descriptors();
-	assert_int_equal(in_child(NULL, connect_the_listener), 0);
+	assert_int_equal(in_child(NOT_CONFINED, connect_the_listener), 0);
 	close_early_descriptors();
 }
 
@@ -486,8 +487,8 @@ call_the_unknown(void)
 
 TEST(an_unknown_call_is_as_on_an_older_kernel)
 {
-	assert_int_equal(in_child(confine_front, call_the_unknown), 0);
-	assert_int_equal(in_child(confine_worker, call_the_unknown), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, call_the_unknown), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, call_the_unknown), 0);
 }
 
 static void
@@ -502,8 +503,8 @@ try_processes(void)
 
 TEST(nobody_makes_another_process)
 {
-	assert_int_equal(in_child(confine_front, try_processes), 0);
-	assert_int_equal(in_child(confine_worker, try_processes), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_processes), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_processes), 0);
 }
 
 static void
@@ -521,8 +522,8 @@ try_signals(void)
 
 TEST(nobody_signals_another_process)
 {
-	assert_int_equal(in_child(confine_front, try_signals), 0);
-	assert_int_equal(in_child(confine_worker, try_signals), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_signals), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_signals), 0);
 }
 
 static void
@@ -545,8 +546,8 @@ try_to_undo(void)
 
 TEST(what_would_undo_it_is_refused)
 {
-	assert_int_equal(in_child(confine_front, try_to_undo), 0);
-	assert_int_equal(in_child(confine_worker, try_to_undo), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, try_to_undo), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, try_to_undo), 0);
 }
 
 /* As the link does: a socket of its own, and as libcurl: connect to one. */
@@ -568,7 +569,7 @@ listen_and_connect_unix(void)
 
 TEST(the_worker_listens_on_and_connects_to_unix_sockets)
 {
-	assert_int_equal(in_child(confine_worker, listen_and_connect_unix), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, listen_and_connect_unix), 0);
 }
 
 /* As the link does for an agent of another user.  No file system has this name:
@@ -589,8 +590,8 @@ refuse_access_list(void)
 
 TEST(the_worker_alone_sets_access_lists)
 {
-	assert_int_equal(in_child(confine_worker, set_access_list), 0);
-	assert_int_equal(in_child(confine_front, refuse_access_list), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, set_access_list), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, refuse_access_list), 0);
 }
 
 static void *
@@ -622,8 +623,8 @@ use_everyday_calls(void)
 
 TEST(files_threads_and_events_go_on_working)
 {
-	assert_int_equal(in_child(confine_front, use_everyday_calls), 0);
-	assert_int_equal(in_child(confine_worker, use_everyday_calls), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, use_everyday_calls), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, use_everyday_calls), 0);
 }
 
 static void
@@ -636,8 +637,8 @@ look_at_attributes(void)
 
 TEST(no_new_privileges_and_not_dumpable)
 {
-	assert_int_equal(in_child(confine_front, look_at_attributes), 0);
-	assert_int_equal(in_child(confine_worker, look_at_attributes), 0);
+	assert_int_equal(in_child(CONFINE_FRONT, look_at_attributes), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, look_at_attributes), 0);
 }
 
 static void *
@@ -661,14 +662,14 @@ confine_with_a_thread(void)
 
 	NEED(pipe(fds) == 0);
 	NEED(pthread_create(&thread, NULL, try_socket_when_told, fds) == 0);
-	NEED(confine_front(&e) == 0);
+	NEED(confine(CONFINE_FRONT, &e) == 0);
 	NEED(write(fds[1], "x", 1) == 1);
 	NEED(pthread_join(thread, NULL) == 0);
 }
 
 TEST(threads_that_exist_are_confined_too)
 {
-	assert_int_equal(in_child(NULL, confine_with_a_thread), 0);
+	assert_int_equal(in_child(NOT_CONFINED, confine_with_a_thread), 0);
 }
 
 #ifdef __x86_64__
@@ -692,11 +693,11 @@ TEST(calls_of_a_foreign_abi_kill)
 {
 	int status;
 
-	status = in_child(confine_front, call_x32);
+	status = in_child(CONFINE_FRONT, call_x32);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
-	status = in_child(confine_worker, call_x32);
+	status = in_child(CONFINE_WORKER, call_x32);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
-	assert_int_not_equal(in_child(confine_front, call_i386), 0);
+	assert_int_not_equal(in_child(CONFINE_FRONT, call_i386), 0);
 }
 #endif
 

@@ -702,7 +702,7 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	fallen.dir =
 	    xasprintf("%s/" LAYOUT_FRONT, conf_str(conf, CONF_DATA_DIR));
 	gate.path = fallen.dir;
-	if (fence_raise(&gate, 1, e) != 0 || confine_front(e) != 0)
+	if (fence_raise(&gate, 1, e) != 0 || confine(CONFINE_FRONT, e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;
 }
