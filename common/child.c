@@ -22,20 +22,19 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include <event2/event.h>
-
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/metric.h"
+#include "common/timer.h"
 #include "common/turns.h"
 #include "common/xmalloc.h"
 
-#define CHILD_COUNTS_S 5
+#define CHILD_COUNTS_MS 5000
 #define CHILD_REASON_MAX 1000
 
 struct child {
 	struct ipc_chan *chan;
-	struct event *counts_timer;
+	struct timer *counts_timer;
 	const struct child_ops *ops;
 	void *arg;
 	enum msg_control_state state;
@@ -358,11 +357,12 @@ send_counts(struct child *c)
 }
 
 static void
-counts_cb(evutil_socket_t fd, short what, void *arg)
+counts_cb(void *arg)
 {
-	(void)fd;
-	(void)what;
-	send_counts(arg);
+	struct child *c = arg;
+
+	send_counts(c);
+	timer_set_ms(c->counts_timer, CHILD_COUNTS_MS);
 	/* malloc keeps what a burst of work took, hundreds of megabytes, while
 	 * a block beside it is in use: give whole free pages to the kernel. */
 	(void)malloc_trim(0);
@@ -422,7 +422,6 @@ struct child *
 child_start(struct event_base *base, enum msg_role role, uint32_t index,
     const struct child_ops *ops, void *arg)
 {
-	static const struct timeval period = {.tv_sec = CHILD_COUNTS_S};
 	struct child *c = xcalloc(1, sizeof(*c));
 
 	c->ops = ops;
@@ -435,10 +434,8 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 
 	check_channel(c->role_name);
 	c->chan = ipc_chan_new(base, CHILD_CTL_FD, "supervisor", &chan_ops, c);
-	c->counts_timer = event_new(base, -1, EV_PERSIST, counts_cb, c);
-	if (c->counts_timer == NULL ||
-	    event_add(c->counts_timer, &period) == -1)
-		fatal(EXIT_MEMORY, "no timer");
+	c->counts_timer = timer_new(base, counts_cb, c);
+	timer_set_ms(c->counts_timer, CHILD_COUNTS_MS);
 	msg_send_hello(c->chan,
 	    &(struct msg_hello){.version = IPC_VERSION,
 		.role = role,

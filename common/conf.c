@@ -264,8 +264,8 @@ conf_is_extra(const char *key)
 		conf_has_suffix(key + head, "_APPEND"));
 }
 
-static struct conf_pair *
-conf_find_extra(struct conf *c, const char *key)
+static const struct conf_pair *
+conf_find_extra(const struct conf *c, const char *key)
 {
 	for (size_t i = 0; i < c->nextras; i++)
 		if (strcmp(c->extras[i].key, key) == 0)
@@ -278,30 +278,24 @@ static int
 conf_set_extra(
     struct conf *c, const char *key, const char *value, struct err *e)
 {
-	struct conf_pair *x = conf_find_extra(c, key);
+	const struct conf_pair *old = conf_find_extra(c, key);
+	size_t at = old != NULL ? (size_t)(old - c->extras) : c->nextras;
 	int rc = conf_parse_text(key, value, "\t\r\n", e);
 
 	if (rc != 0)
 		return rc;
-	if (x == NULL && value[0] == '\0')
-		return 0;
-	if (x == NULL) {
-		if (c->nextras == CONF_EXTRAS_MAX)
-			return err_set(e, ERR_INVAL,
-			    "%s is one too many, want at most %d such keys",
-			    key, CONF_EXTRAS_MAX);
-		x = &c->extras[c->nextras++];
-		x->key = xstrdup(key);
-		x->value = xstrdup(value);
-		return 0;
+	if (at == CONF_EXTRAS_MAX && value[0] != '\0')
+		return err_set(e, ERR_INVAL,
+		    "%s is one too many, want at most %d such keys", key,
+		    CONF_EXTRAS_MAX);
+	if (old != NULL) {
+		free(c->extras[at].key);
+		free(c->extras[at].value);
+		c->extras[at] = c->extras[--c->nextras];
 	}
-	free(x->value);
-	if (value[0] != '\0') {
-		x->value = xstrdup(value);
-		return 0;
-	}
-	free(x->key);
-	*x = c->extras[--c->nextras];
+	if (value[0] != '\0')
+		c->extras[c->nextras++] =
+		    (struct conf_pair){xstrdup(key), xstrdup(value)};
 	return 0;
 }
 
@@ -429,7 +423,9 @@ conf_set(struct conf *c, const char *key, const char *value, struct err *e)
 	    near != NULL ? near : "");
 }
 
-bool
+/* An empty value for a number, a truth value or a choice: in the environment
+ * and in files it counts as not set. */
+static bool
 conf_is_unset(const char *key, const char *value)
 {
 	const struct conf_row *r = conf_find(key);
@@ -772,10 +768,9 @@ conf_list(const struct conf *c, enum conf_key k)
 const char *
 conf_extra(const struct conf *c, const char *key)
 {
-	for (size_t i = 0; i < c->nextras; i++)
-		if (strcmp(c->extras[i].key, key) == 0)
-			return c->extras[i].value;
-	return NULL;
+	const struct conf_pair *x = conf_find_extra(c, key);
+
+	return x != NULL ? x->value : NULL;
 }
 
 void
@@ -825,27 +820,18 @@ conf_apply_log(const struct conf *c)
 static void
 conf_print_values(const struct conf_row *r, FILE *f)
 {
-	switch (r->type) {
-	case CONF_TYPE_INT:
+	static const char *const words[] = {[CONF_TYPE_BOOL] = "true or false",
+	    [CONF_TYPE_LIST] = "items with commas between",
+	    [CONF_TYPE_PATH] = "a path",
+	    [CONF_TYPE_STR] = "text"};
+
+	if (r->type == CONF_TYPE_INT)
 		(void)fprintf(
 		    f, "%lld to %lld", (long long)r->min, (long long)r->max);
-		break;
-	case CONF_TYPE_BOOL:
-		(void)fputs("true or false", f);
-		break;
-	case CONF_TYPE_ENUM:
+	else if (r->type == CONF_TYPE_ENUM)
 		(void)fprintf(f, "one of %s", r->items);
-		break;
-	case CONF_TYPE_LIST:
-		(void)fputs("items with commas between", f);
-		break;
-	case CONF_TYPE_PATH:
-		(void)fputs("a path", f);
-		break;
-	case CONF_TYPE_STR:
-		(void)fputs("text", f);
-		break;
-	}
+	else
+		(void)fputs(words[r->type], f);
 }
 
 void

@@ -44,9 +44,6 @@ struct conf *conf_copy(const struct conf *c);
  * kept as extra keys for the front. */
 int conf_set(struct conf *c, const char *key, const char *value,
     struct err *e) MUSTCHECK;
-/* conf_is_unset - an empty value for a number, a truth value or a choice: in
- * the environment and in files it counts as not set */
-bool conf_is_unset(const char *key, const char *value);
 /* conf_load_env - every key that is set in environ; a name that is nearly one
  * is warned about */
 int conf_load_env(struct conf *c, struct err *e) MUSTCHECK;

@@ -125,20 +125,29 @@ fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
 }
 
 int
-fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
+fd_memfd(const char *name, struct err *e)
 {
-	AUTO(auto_close) int fd = -1;
-	int out;
+	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create(name, flags);
 
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	/* Hosts with vm.memfd_noexec=2 want it said, older kernels know no
 	 * such flag. */
 	if (fd == -1 && errno == EACCES)
-		fd = memfd_create(
-		    name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+		fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 	if (fd == -1)
 		return err_set(
 		    e, ERR_SYS, "memfd_create %s: %s", name, strerror(errno));
+	return fd;
+}
+
+int
+fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
+{
+	AUTO(auto_close) int fd = fd_memfd(name, e);
+	int out;
+
+	if (fd < 0)
+		return ERR_SYS;
 	if (fd_write_all(fd, p, n, e) != 0)
 		return err_wrap(e, "memfd %s", name);
 	if (fcntl(fd, F_ADD_SEALS, FD_SEALS | F_SEAL_SEAL) == -1 ||

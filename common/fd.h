@@ -16,6 +16,8 @@ int fd_write_all(int fd, const void *p, size_t n, struct err *e) MUSTCHECK;
  * at the end of the file; -1 with *e on failure */
 ssize_t fd_pread_all(
     int fd, void *p, size_t n, uint64_t off, struct err *e) MUSTCHECK;
+/* fd_memfd - an empty anonymous file that can be sealed; or a negative ERR_* */
+int fd_memfd(const char *name, struct err *e) MUSTCHECK;
 /* fd_memfd_sealed - an anonymous file with these bytes, sealed against any
  * change, position 0.  Returns the descriptor or a negative ERR_*.  */
 int fd_memfd_sealed(

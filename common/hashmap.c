@@ -1,11 +1,10 @@
 #include "common/hashmap.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sys/random.h>
 
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "common/siphash.h"
 #include "common/xmalloc.h"
 
@@ -29,13 +28,7 @@ static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
 static void
 secret_init(void)
 {
-	ssize_t n;
-
-	do
-		n = getrandom(secret, sizeof(secret), 0);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(secret))
-		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
+	random_fill(secret, sizeof(secret));
 }
 
 uint64_t

@@ -141,44 +141,38 @@ js_byte_cost(uint8_t c, bool lossy)
 	    6;
 }
 
-struct bytes_cost {
-	bool lossy;
-	size_t text;
-	size_t bytes; /* for base64 */
-};
-
+/* Of so many bytes of text; where it is lossy, with n bytes in base64. */
 static size_t
-bytes_cost_sum(const struct bytes_cost *c)
+cost_of(size_t text, size_t n, bool lossy)
 {
-	return c->text + (c->lossy ? (c->bytes + 2) / 3 * 4 : 0);
+	return text + (lossy ? (n + 2) / 3 * 4 : 0);
 }
 
 size_t
 js_bytes_cost(const void *p, size_t n)
 {
-	struct bytes_cost c = {!utf8_is_valid(p, n), 0, n};
+	bool lossy = !utf8_is_valid(p, n);
 	const uint8_t *s = p;
+	size_t text = 0;
 
 	for (size_t i = 0; i < n; i++)
-		c.text += js_byte_cost(s[i], c.lossy);
-	return bytes_cost_sum(&c);
+		text += js_byte_cost(s[i], lossy);
+	return cost_of(text, n, lossy);
 }
 
 size_t
 js_bytes_fit(const void *p, size_t n, size_t max)
 {
-	struct bytes_cost c = {!utf8_is_valid(p, n), 0, 0};
+	bool lossy = !utf8_is_valid(p, n);
 	const uint8_t *s = p;
+	size_t text = 0, i;
 
-	for (; c.bytes < n; c.bytes++) {
-		size_t text = c.text + js_byte_cost(s[c.bytes], c.lossy);
-		const struct bytes_cost more = {c.lossy, text, c.bytes + 1};
-
-		if (bytes_cost_sum(&more) > max)
+	for (i = 0; i < n; i++) {
+		text += js_byte_cost(s[i], lossy);
+		if (cost_of(text, i + 1, lossy) > max)
 			break;
-		c.text = text;
 	}
-	return c.bytes;
+	return i;
 }
 
 static int

@@ -191,16 +191,6 @@ log_line_end(struct log_line *l, enum log_format form)
 	log_write(l->text, l->len);
 }
 
-static void
-log_put_line(enum log_level level, const char *msg)
-{
-	enum log_format form = (enum log_format)atomic_load(&log_format);
-	struct log_line l;
-
-	log_line_begin(&l, level, msg, form);
-	log_line_end(&l, form);
-}
-
 /* A field that the line has no room for is left out whole. */
 static void
 log_line_put_field(
@@ -243,11 +233,11 @@ log_put(enum log_level level, const char *fmt, va_list ap)
 	int saved = errno;
 	char msg[LOG_LINE_MAX];
 
-	if ((int)level <= atomic_load(&log_level)) {
-		if (vsnprintf(msg, sizeof(msg), fmt, ap) < 0)
-			msg[0] = '\0';
-		log_put_line(level, msg);
-	}
+	if ((int)level > atomic_load(&log_level))
+		return;
+	if (vsnprintf(msg, sizeof(msg), fmt, ap) < 0)
+		msg[0] = '\0';
+	log_event(level, msg, NULL, 0);
 	errno = saved;
 }
 

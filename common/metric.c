@@ -7,12 +7,9 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/metric_table.h"
 #include "common/msg/wire.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 /* What the supervisor and the front both have mapped. */
 struct metric_area {
@@ -99,14 +96,10 @@ metric_began_ms(void)
 static int
 make_file(struct err *e)
 {
-	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	int fd = memfd_create("metrics", flags | MFD_NOEXEC_SEAL);
+	int fd = fd_memfd("metrics", e);
 
-	if (fd == -1 && errno == EINVAL) /* an older kernel */
-		fd = memfd_create("metrics", flags);
-	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "memfd_create metrics: %s", strerror(errno));
+	if (fd < 0)
+		return fd;
 	/* Nobody can take pages away from under who maps them. */
 	if (ftruncate(fd, (off_t)sizeof(struct metric_area)) == -1 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ==

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -34,6 +33,7 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/msg/codec.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 
 #define IPC_TURN_MAX 64 /* messages, then other events have their turn */
@@ -46,19 +46,18 @@ struct ipc_node {
 };
 
 struct ipc_chan {
-	struct event_base *base;
 	int fd; /* -1: closed, by whichever side */
 	char *name;
 	const struct ipc_ops *ops;
 	void *arg;
 	struct event ev_read;
 	struct event ev_write;
-	struct event ev_retry;
-	struct event ev_late;
+	struct timer *retry;
+	struct timer *late_timer;
 	uint8_t *rx; /* IPC_MSG_MAX bytes */
 	STAILQ_HEAD(ipc_queue, ipc_node) queue;
 	struct ipc_out next; /* what is being said: one packet */
-	struct ipc_out late; /* what goes when ev_late is due */
+	struct ipc_out late; /* what goes when late_timer is due */
 	bool corked;
 	bool is_late;  /* what is said now */
 	size_t queued; /* bytes in the queue with its own memory */
@@ -74,6 +73,8 @@ ipc_chan_destroy(struct ipc_chan *c)
 {
 	ipc_out_clear(&c->next);
 	ipc_out_clear(&c->late);
+	timer_free(c->retry);
+	timer_free(c->late_timer);
 	free(c->rx);
 	free(c->name);
 	free(c);
@@ -117,8 +118,8 @@ ipc_chan_shut(struct ipc_chan *c)
 		return;
 	(void)event_del(&c->ev_read);
 	(void)event_del(&c->ev_write);
-	(void)event_del(&c->ev_retry);
-	(void)event_del(&c->ev_late);
+	timer_stop(c->retry);
+	timer_stop(c->late_timer);
 	(void)close(c->fd);
 	c->fd = -1;
 	ipc_chan_drop_queue(c);
@@ -141,8 +142,6 @@ ipc_chan_end(struct ipc_chan *c, const struct err *why)
 static void
 ipc_chan_stop_sending(struct ipc_chan *c, const char *what, int error)
 {
-	static const struct timeval now = {0, 0};
-
 	c->tx_dead = true;
 	if (error != 0)
 		(void)err_set(&c->why_tx, ERR_SYS, "%s: %s: %s", c->name, what,
@@ -151,7 +150,7 @@ ipc_chan_stop_sending(struct ipc_chan *c, const char *what, int error)
 		(void)err_set(&c->why_tx, ERR_LIMIT, "%s: %s", c->name, what);
 	(void)event_del(&c->ev_write);
 	ipc_chan_drop_queue(c);
-	(void)event_add(&c->ev_retry, &now);
+	timer_set_ms(c->retry, 0);
 }
 
 static ssize_t
@@ -192,7 +191,6 @@ enum ipc_sent {
 static enum ipc_sent
 ipc_chan_try(struct ipc_chan *c, const struct ipc_out *o)
 {
-	static const struct timeval soon = {0, IPC_RETRY_MS * 1000};
 	int error;
 
 	if (ipc_chan_sendmsg(c->fd, o) >= 0)
@@ -207,7 +205,7 @@ ipc_chan_try(struct ipc_chan *c, const struct ipc_out *o)
 	case ETOOMANYREFS: /* descriptors that the peer has not taken */
 		/* The socket stays writable: only time helps. */
 		(void)event_del(&c->ev_write);
-		(void)event_add(&c->ev_retry, &soon);
+		timer_set_ms(c->retry, IPC_RETRY_MS);
 		return IPC_SENT_LATER;
 	default:
 		ipc_chan_stop_sending(c, "send", error);
@@ -349,11 +347,11 @@ ipc_chan_recv(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
 static int
 ipc_chan_handle(struct ipc_chan *c, struct ipc_msg *m, struct err *why)
 {
-	if (c->ops->on_message(c, m, c->arg, why) == 0)
-		return 0;
-	if (why->code == 0)
+	int rc = c->ops->on_message(c, m, c->arg, why);
+
+	if (rc != 0 && why->code == 0)
 		(void)err_set(why, ERR_PROTO, "message refused");
-	return err_wrap(why, "%s", c->name);
+	return rc;
 }
 
 /* The messages of a packet; not 0: *why says what was wrong with one. */
@@ -372,8 +370,10 @@ ipc_chan_deliver(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
 			    "message %u with descriptors is not alone in its "
 			    "packet",
 			    m.type);
-		rc = rc != 0 ? err_wrap(why, "%s", c->name) :
-			       ipc_chan_handle(c, &m, why);
+		if (rc == 0)
+			rc = ipc_chan_handle(c, &m, why);
+		if (rc != 0)
+			(void)err_wrap(why, "%s", c->name);
 		ipc_msg_close_fds(&m);
 		at += size;
 		p->messages++;
@@ -407,11 +407,8 @@ ipc_chan_read(struct ipc_chan *c)
 	}
 	/* More may be there: ev_read is level-triggered, but after a failed
 	 * send the last look must not depend on it. */
-	if (c->fd >= 0 && c->tx_dead) {
-		static const struct timeval now = {0, 0};
-
-		(void)event_add(&c->ev_retry, &now);
-	}
+	if (c->fd >= 0 && c->tx_dead)
+		timer_set_ms(c->retry, 0);
 }
 
 static void
@@ -427,12 +424,10 @@ ipc_chan_read_cb(int fd, short what, void *arg)
 }
 
 static void
-ipc_chan_retry_cb(int fd, short what, void *arg)
+ipc_chan_retry_cb(void *arg)
 {
 	struct ipc_chan *c = arg;
 
-	(void)fd;
-	(void)what;
 	ipc_chan_enter(c);
 	if (c->tx_dead) {
 		ipc_chan_read(c);
@@ -475,12 +470,10 @@ ipc_chan_pass(struct ipc_chan *c, struct ipc_out *o)
 }
 
 static void
-ipc_chan_late_cb(int fd, short what, void *arg)
+ipc_chan_late_cb(void *arg)
 {
 	struct ipc_chan *c = arg;
 
-	(void)fd;
-	(void)what;
 	ipc_chan_enter(c);
 	ipc_chan_pass(c, &c->late);
 	ipc_chan_leave(c);
@@ -509,12 +502,13 @@ ipc_chan_new(struct event_base *base, int fd, const char *name,
 	if (fd_set_nonblock(fd, &e) != 0)
 		fatal(EXIT_BUG, "ipc channel %s: %s", name, e.msg);
 	ipc_chan_raise_sndbuf(fd);
-	c->base = base;
 	c->fd = fd;
 	c->name = xstrdup(name);
 	c->ops = ops;
 	c->arg = arg;
 	c->rx = xmalloc(IPC_MSG_MAX);
+	c->retry = timer_new(base, ipc_chan_retry_cb, c);
+	c->late_timer = timer_new(base, ipc_chan_late_cb, c);
 	STAILQ_INIT(&c->queue);
 	ipc_out_init(&c->next);
 	ipc_out_init(&c->late);
@@ -522,9 +516,6 @@ ipc_chan_new(struct event_base *base, int fd, const char *name,
 		ipc_chan_read_cb, c) != 0 ||
 	    event_assign(&c->ev_write, base, fd, EV_WRITE | EV_PERSIST,
 		ipc_chan_write_cb, c) != 0 ||
-	    event_assign(&c->ev_retry, base, -1, 0, ipc_chan_retry_cb, c) !=
-		0 ||
-	    event_assign(&c->ev_late, base, -1, 0, ipc_chan_late_cb, c) != 0 ||
 	    event_add(&c->ev_read, NULL) != 0)
 		fatal(EXIT_BUG, "ipc channel %s: no events", name);
 	return c;
@@ -558,15 +549,6 @@ ipc_chan_put(struct ipc_chan *c, struct ipc_out *o, const struct codec *codec,
 	ipc_out_put(o, codec, m);
 }
 
-static void
-ipc_chan_wait_late(struct ipc_chan *c)
-{
-	static const struct timeval late = {0, IPC_LATE_MS * 1000};
-
-	if (!event_pending(&c->ev_late, EV_TIMEOUT, NULL))
-		(void)event_add(&c->ev_late, &late);
-}
-
 void
 ipc_chan_send(struct ipc_chan *c, const struct codec *codec, const void *m)
 {
@@ -576,7 +558,8 @@ ipc_chan_send(struct ipc_chan *c, const struct codec *codec, const void *m)
 	}
 	if (c->is_late) {
 		ipc_chan_put(c, &c->late, codec, m);
-		ipc_chan_wait_late(c);
+		if (!timer_is_set(c->late_timer))
+			timer_set_ms(c->late_timer, IPC_LATE_MS);
 		return;
 	}
 	ipc_chan_put(c, &c->next, codec, m);

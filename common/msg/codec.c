@@ -147,23 +147,10 @@ number_put(uint8_t *p, const struct codec_field *f, const void *m)
 static void
 number_get(struct wire_in *in, const struct codec_field *f, void *m)
 {
-	uint64_t v;
+	uint64_t v = wire_get_number(in, widths[f->kind].wire);
 
-	switch (widths[f->kind].wire) {
-	case 1:
-		v = wire_get_u8(in);
-		break;
-	case 2:
-		v = wire_get_u16(in);
-		break;
-	case 4:
-		v = is_signed(f->kind) ? (uint64_t)wire_get_i32(in) :
-					 wire_get_u32(in);
-		break;
-	default:
-		v = wire_get_u64(in);
-		break;
-	}
+	if (f->kind == CODEC_I32)
+		v = (uint64_t)(int32_t)(uint32_t)v;
 	if (in->bad == NULL && !is_in_range(f, v))
 		in->bad = "out of its range";
 	number_store(f, m, v);

@@ -11,25 +11,22 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
-static uint8_t *
-wire_reserve(struct buf *b, size_t n)
+static void
+wire_put(struct buf *b, const void *p, size_t n)
 {
-	uint8_t *p = buf_reserve(b, n);
-
-	if (p == NULL)
+	if (buf_append(b, p, n) != 0)
 		fatal(EXIT_BUG, "message too long: %zu bytes more than %zu", n,
 		    buf_len(b));
-	return p;
 }
 
 static void
 wire_put_le(struct buf *b, uint64_t v, size_t n)
 {
-	uint8_t *p = wire_reserve(b, n);
+	uint8_t bytes[sizeof(v)];
 
 	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-	buf_commit(b, n);
+		bytes[i] = (uint8_t)(v >> 8 * i);
+	wire_put(b, bytes, n);
 }
 
 void
@@ -71,8 +68,7 @@ wire_put_i64(struct buf *b, int64_t v)
 void
 wire_put_uuid(struct buf *b, const struct uuid *u)
 {
-	memcpy(wire_reserve(b, sizeof(u->b)), u->b, sizeof(u->b));
-	buf_commit(b, sizeof(u->b));
+	wire_put(b, u->b, sizeof(u->b));
 }
 
 void
@@ -87,9 +83,7 @@ wire_put_bytes(struct buf *b, const void *p, size_t n)
 	if (n > UINT32_MAX)
 		fatal(EXIT_BUG, "wire_put_bytes: %zu bytes", n);
 	wire_put_u32(b, (uint32_t)n);
-	if (buf_append(b, p, n) != 0)
-		fatal(EXIT_BUG, "message too long: %zu bytes more than %zu", n,
-		    buf_len(b));
+	wire_put(b, p, n);
 }
 
 void
@@ -117,8 +111,8 @@ wire_take(struct wire_in *in, size_t n, const char *what)
 	return p;
 }
 
-static uint64_t
-wire_get_le(struct wire_in *in, size_t n)
+uint64_t
+wire_get_number(struct wire_in *in, size_t n)
 {
 	const uint8_t *p = wire_take(in, n, "a number is cut off");
 	uint64_t v = 0;
@@ -133,37 +127,37 @@ wire_get_le(struct wire_in *in, size_t n)
 uint8_t
 wire_get_u8(struct wire_in *in)
 {
-	return (uint8_t)wire_get_le(in, 1);
+	return (uint8_t)wire_get_number(in, 1);
 }
 
 uint16_t
 wire_get_u16(struct wire_in *in)
 {
-	return (uint16_t)wire_get_le(in, 2);
+	return (uint16_t)wire_get_number(in, 2);
 }
 
 uint32_t
 wire_get_u32(struct wire_in *in)
 {
-	return (uint32_t)wire_get_le(in, 4);
+	return (uint32_t)wire_get_number(in, 4);
 }
 
 uint64_t
 wire_get_u64(struct wire_in *in)
 {
-	return wire_get_le(in, 8);
+	return wire_get_number(in, 8);
 }
 
 int32_t
 wire_get_i32(struct wire_in *in)
 {
-	return (int32_t)(uint32_t)wire_get_le(in, 4);
+	return (int32_t)(uint32_t)wire_get_number(in, 4);
 }
 
 int64_t
 wire_get_i64(struct wire_in *in)
 {
-	return (int64_t)wire_get_le(in, 8);
+	return (int64_t)wire_get_number(in, 8);
 }
 
 void
