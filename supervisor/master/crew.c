@@ -101,7 +101,9 @@ struct slot { /* a place in the crew; one life after the other is in it */
 
 struct crew {
 	struct event_base *base;
-	const struct crew_setup *setup;
+	const struct tuning *tuning;
+	struct prepared *given;
+	uint32_t workers;
 	const struct crew_ops *ops;
 	void *arg;
 	enum crew_state state;
@@ -319,7 +321,7 @@ end_if_empty(struct crew *c)
 static void
 stop_workers(struct crew *c)
 {
-	uint32_t leave_ms = c->setup->tuning->leave_ms;
+	uint32_t leave_ms = c->tuning->leave_ms;
 
 	c->state = CREW_STOPPING_WORKERS;
 	for (uint32_t i = 0; i < c->nslots; i++)
@@ -396,14 +398,14 @@ front_gone(struct crew *c)
 		if (!w->is_paired || w->life.state == LIFE_DOWN)
 			continue;
 		w->note = SLOT_ORPHAN;
-		life_expect_exit(&w->life, c->setup->tuning->leave_ms);
+		life_expect_exit(&w->life, c->tuning->leave_ms);
 	}
 }
 
 static bool
 are_all_workers_refused(const struct crew *c)
 {
-	for (uint32_t i = 1; i <= c->setup->workers; i++)
+	for (uint32_t i = 1; i <= c->workers; i++)
 		if (!c->slots[i].is_refused)
 			return false;
 	return true;
@@ -516,12 +518,12 @@ slot_on_exit(struct slot *s, int wait_status)
 static void
 slot_start(struct slot *s)
 {
-	const struct crew_setup *setup = s->crew->setup;
+	const struct prepared *given = s->crew->given;
 	struct privdrop_user user;
-	struct spawn spawn = {.path = setup->paths[s->life.role]};
+	struct spawn spawn = {.path = given->paths[s->life.role]};
 	struct err e;
 
-	if (users_find(setup->users, s->life.role, &user))
+	if (users_find(&given->users, s->life.role, &user))
 		spawn.user = &user;
 	s->note = SLOT_NONE;
 	s->is_paired = false;
@@ -659,15 +661,15 @@ on_hello(struct life *p, void *arg)
 	struct crew *c = ((struct slot *)arg)->crew;
 
 	msg_send_instance(
-	    p->chan, &(struct msg_instance){.instance = c->setup->instance});
-	keyfile_send(c->setup->secrets_key, p->chan, p->role);
+	    p->chan, &(struct msg_instance){.instance = c->given->instance});
+	keyfile_send(c->given->secrets_key, p->chan, p->role);
 	if (p->role == MSG_ROLE_FRONT)
-		tlsfiles_send(c->setup->tls, p->chan, 0);
+		tlsfiles_send(&c->given->tls, p->chan, 0);
 	else if (p->role == MSG_ROLE_WORKER)
-		bounds_send(c->setup->bounds, p->chan);
+		bounds_send(&c->given->bounds, p->chan);
 	life_configure(p, c->conf);
-	if (p->role == MSG_ROLE_FRONT && hand_out(p, c->setup->listener))
-		(void)hand_out(p, c->setup->admin);
+	if (p->role == MSG_ROLE_FRONT && hand_out(p, &c->given->listener))
+		(void)hand_out(p, &c->given->admin);
 }
 
 /* An answer to an older offer, or of a front that was asked before this one,
@@ -682,7 +684,7 @@ on_tls_taken(struct life *p, uint32_t number, bool good, void *arg)
 	    c->tls_offer.fds[MSG_TLS_PART_CERTIFICATE] == -1)
 		return;
 	if (good)
-		tlsfiles_move(c->setup->tls, &c->tls_offer);
+		tlsfiles_move(&c->given->tls, &c->tls_offer);
 	else
 		tlsfiles_close(&c->tls_offer);
 }
@@ -767,35 +769,37 @@ slot_init(struct crew *c, enum msg_role role, uint32_t index)
 
 	s->crew = c;
 	s->timer = timer_new(c->base, slot_cb, s);
-	life_init(
-	    &s->life, c->base, role, index, c->setup->tuning, &slot_ops, s);
+	life_init(&s->life, c->base, role, index, c->tuning, &slot_ops, s);
 }
 
 struct crew *
-crew_new(struct event_base *base, const struct crew_setup *setup,
-    const struct crew_ops *ops, void *arg)
+crew_new(struct event_base *base, const struct tuning *tuning,
+    struct prepared *given, uint32_t workers, const struct crew_ops *ops,
+    void *arg)
 {
 	struct crew *c = xcalloc(1, sizeof(*c));
 
 	c->base = base;
-	c->setup = setup;
+	c->tuning = tuning;
+	c->given = given;
+	c->workers = workers;
 	c->ops = ops;
 	c->arg = arg;
 	c->started_wall_ms = clock_wall_ms();
 	c->tls_offer = (struct tlsfiles)TLSFILES_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
 		c->roles[i] = (struct role){.name = role_names[i],
-		    .policy = i == MSG_ROLE_FRONT ? &setup->tuning->front :
-						    &setup->tuning->worker,
+		    .policy = i == MSG_ROLE_FRONT ? &c->tuning->front :
+						    &c->tuning->worker,
 		    .timer = timer_new(base, role_over_cb, &c->roles[i]),
 		    .crew = c};
 	c->stop_timer = timer_new(base, stop_cb, c);
 	slot_init(c, MSG_ROLE_FRONT, 0);
-	for (uint32_t i = 0; i < setup->workers; i++)
+	for (uint32_t i = 0; i < workers; i++)
 		slot_init(c, MSG_ROLE_WORKER, i);
-	if (setup->paths[MSG_ROLE_KEYS] != NULL)
+	if (given->paths[MSG_ROLE_KEYS] != NULL)
 		slot_init(c, MSG_ROLE_KEYS, CHILD_KEYS_INDEX);
-	if (setup->paths[MSG_ROLE_COURIER] != NULL)
+	if (given->paths[MSG_ROLE_COURIER] != NULL)
 		slot_init(c, MSG_ROLE_COURIER, CHILD_COURIER_INDEX);
 	return c;
 }

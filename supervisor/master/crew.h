@@ -20,30 +20,10 @@
 
 #include "common/base.h"
 #include "common/conf.h"
-#include "supervisor/master/bounds.h"
-#include "supervisor/master/listen.h"
-#include "supervisor/master/keyfile.h"
-#include "supervisor/master/tlsfiles.h"
+#include "supervisor/master/prepare.h"
 #include "supervisor/master/tuning.h"
-#include "supervisor/master/users.h"
 
 #define CREW_WORKERS_MAX 64
-
-/* Kept by pointer; the crew changes nothing in it. */
-struct crew_setup {
-	const struct tuning *tuning;
-	const struct users *users;
-	const struct listener *listener;
-	const struct listener *admin; /* the admin socket */
-	const char *instance;         /* its id */
-	const struct bounds *bounds;  /* what a worker begins with */
-	int secrets_key;              /* -1: none */
-	/* What a front begins with; changed by crew_offer_tls alone. */
-	struct tlsfiles *tls;
-	/* The programs; NULL for an envoy that is not wanted. */
-	char *const *paths; /* [CHILD_ROLES] */
-	uint32_t workers;   /* 1..CREW_WORKERS_MAX */
-};
 
 enum crew_health {
 	CREW_WELL,
@@ -60,8 +40,11 @@ struct crew_ops {
 
 struct crew;
 struct event_base;
-struct crew *crew_new(struct event_base *base, const struct crew_setup *setup,
-    const struct crew_ops *ops, void *arg);
+/* crew_new - 1..CREW_WORKERS_MAX workers; all is kept by pointer.  Of what is
+ * given only the files of TLS change, by crew_offer_tls. */
+struct crew *crew_new(struct event_base *base, const struct tuning *tuning,
+    struct prepared *given, uint32_t workers, const struct crew_ops *ops,
+    void *arg);
 void crew_free(struct crew *c); /* kills who is left */
 
 /* crew_configure - what children are told from now on; kept by pointer until

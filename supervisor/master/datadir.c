@@ -3,18 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "common/fd.h"
 #include "common/layout.h"
 #include "common/log.h"
 #include "common/place.h"
 #include "common/xmalloc.h"
-#include "supervisor/master/ancestry.h"
-#include "supervisor/master/relocate.h"
 
 #define PASS_MODE 0711 /* others pass through to what is theirs */
 #define OWN_MODE 0700
@@ -139,6 +138,82 @@ prepare_part(int data, const char *path, const struct place *p, struct err *e)
 	return fd;
 }
 
+/* ---- the way to it */
+
+/* 0, or ERR_POLICY with who else could change names in it. */
+static int
+check_one(const char *path, const struct stat *st, uid_t owner, struct err *e)
+{
+	const bool is_sticky = (st->st_mode & S_ISVTX) != 0;
+
+	if (st->st_uid != 0 && st->st_uid != owner)
+		return err_set(e, ERR_POLICY, "%s belongs to uid %u", path,
+		    (unsigned int)st->st_uid);
+	if (is_sticky)
+		return 0;
+	if ((st->st_mode & S_IWOTH) != 0)
+		return err_set(
+		    e, ERR_POLICY, "everybody may write in %s", path);
+	if ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0)
+		return err_set(e, ERR_POLICY, "group %u may write in %s",
+		    (unsigned int)st->st_gid, path);
+	return 0;
+}
+
+/* Step by step through descriptors: what was looked at is what is entered. */
+static int
+enter(int *at, const char *name, const char *path, uid_t owner, struct err *e)
+{
+	struct stat st;
+	int fd =
+	    openat(*at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd == -1)
+		return err_set(
+		    e, ERR_SYS, "open %s: %s", path, strerror(errno));
+	if (*at >= 0)
+		(void)close(*at);
+	*at = fd;
+	if (fstat(fd, &st) == -1)
+		return err_set(
+		    e, ERR_SYS, "stat %s: %s", path, strerror(errno));
+	return check_one(path, &st, owner, e);
+}
+
+/*
+ * Who could exchange what a path (absolute, without links) leads to: ERR_POLICY
+ * names the first directory that somebody else could change, and whose it is;
+ * ERR_SYS when one cannot be looked at.
+ *
+ * Each directory on the way, the last one included, must belong to root or to
+ * owner, and nobody else may write there.  A directory where everybody may
+ * make names is fine if it is root's and sticky, such as /tmp: what exists in
+ * it is renamed by its owner alone.  Group 0 counts as root.
+ */
+static int
+ancestry_check(const char *path, uid_t owner, struct err *e)
+{
+	AUTO(auto_free) char *way = xstrdup(path);
+	AUTO(auto_close) int at = AT_FDCWD;
+	int rc = enter(&at, "/", "/", owner, e);
+
+	for (char *name = way; rc == 0 && name != NULL;) {
+		char *end;
+
+		name += strspn(name, "/");
+		if (*name == '\0')
+			break;
+		end = strchr(name, '/');
+		if (end != NULL)
+			*end = '\0';
+		rc = enter(&at, name, way, owner, e);
+		if (end != NULL)
+			*end = '/';
+		name = end;
+	}
+	return rc;
+}
+
 /* Where two users make the difference, a way that somebody else could change
  * is refused; where all are one, that is said (users.c). */
 static int
@@ -163,6 +238,108 @@ check_ancestry(const char *path, const struct users *u, struct err *e)
 		log_warn("DATA_DIR: %s", why.msg);
 	return 0;
 }
+
+/* ---- the layout of old */
+
+/* The database's log before the database: a server of the old layout that is
+ * started in between finds neither or makes both anew, which is refused here
+ * at the next start. */
+static const char *const moved[] = {"artifacts", "spool", "session.key",
+    "session.key.new", "mcp-sandboxd.db-shm", "mcp-sandboxd.db-wal",
+    "mcp-sandboxd.db-journal", "mcp-sandboxd.db"};
+
+static bool
+is_same_file(const struct stat *st, int fd)
+{
+	struct stat other;
+
+	return fd >= 0 && fstat(fd, &other) == 0 &&
+	    st->st_dev == other.st_dev && st->st_ino == other.st_ino;
+}
+
+/* 1 when it is there to be moved. */
+static int
+look(int data, int front, int keep, const char *path, const char *name,
+    struct err *e)
+{
+	struct stat here, root, there;
+
+	if (fstatat(data, name, &here, AT_SYMLINK_NOFOLLOW) == -1) {
+		if (errno == ENOENT)
+			return 0;
+		return err_set(e, ERR_SYS, "DATA_DIR: stat %s/%s: %s", path,
+		    name, strerror(errno));
+	}
+	if (is_same_file(&here, keep))
+		return 0;
+	if (fstatat(front, name, &there, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(e, ERR_POLICY,
+		    "DATA_DIR: %s is in %s and in %s/" LAYOUT_FRONT
+		    ": an older mcp-sandboxd was started here after this one; "
+		    "move the one that you do not want elsewhere",
+		    name, path, path);
+	if (fstat(data, &root) == 0 && root.st_dev != here.st_dev)
+		return err_set(e, ERR_POLICY,
+		    "DATA_DIR: %s/%s is a mount of its own: mount it at "
+		    "%s/" LAYOUT_FRONT "/%s, where it is looked for now",
+		    path, name, path, name);
+	return 1;
+}
+
+static int
+move(int data, int front, const char *path, const char *name, struct err *e)
+{
+	if (syscall(SYS_renameat2, data, name, front, name, RENAME_NOREPLACE) ==
+	    0)
+		return 0;
+	/* A file system that cannot promise it; look has seen no such name,
+	 * and nobody but us may make one now. */
+	if (errno == EINVAL && renameat(data, name, front, name) == 0)
+		return 0;
+	return err_set(e, ERR_POLICY,
+	    "DATA_DIR: move %s/%s into " LAYOUT_FRONT
+	    ": %s; move it yourself and start again",
+	    path, name, strerror(errno));
+}
+
+/*
+ * A DATA_DIR of the layout before common/layout.h, where the front's things lay
+ * in DATA_DIR itself, which was the front's
+ *
+ * They are renamed into its front directory, one by one; a start that was
+ * broken off goes on at the next.  links/ stays where it is: sandboxes that run
+ * have it mounted.  keep is the directory of artifacts that the operator has
+ * set, -1 for none: what it is stays.  Nothing is moved unless all can be:
+ * ERR_POLICY when a thing is in both places, or is a mount of its own.  Returns
+ * how many were moved.
+ */
+static int
+relocate_data(int data, int front, int keep, const char *path, struct err *e)
+{
+	bool found[ARRAY_LEN(moved)];
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(moved); i++) {
+		int rc = look(data, front, keep, path, moved[i], e);
+
+		if (rc < 0)
+			return rc;
+		found[i] = rc > 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(moved); i++) {
+		if (!found[i])
+			continue;
+		if (move(data, front, path, moved[i], e) != 0)
+			return ERR_POLICY;
+		n++;
+	}
+	if (n > 0 && (fsync(front) == -1 || fsync(data) == -1))
+		return err_set(e, ERR_SYS, "DATA_DIR: fsync %s: %s", path,
+		    strerror(errno));
+	return n;
+}
+
+/* ---- its parts */
 
 /* Both real paths; a directory is within itself. */
 static bool

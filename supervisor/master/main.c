@@ -125,19 +125,7 @@ serve(const struct options *options, struct conf *conf)
 	} else {
 		log_info("listening on %s://%s", tlsfiles_scheme(conf),
 		    p.listener.address);
-		status = master_run(&(struct master_setup){
-		    .options = options,
-		    .conf = conf,
-		    .users = &p.users,
-		    .datadir = &p.datadir,
-		    .instance = p.instance,
-		    .listener = &p.listener,
-		    .bounds = &p.bounds,
-		    .tls = &p.tls,
-		    .secrets_key = p.secrets_key,
-		    .admin = &p.admin,
-		    .paths = p.paths,
-		});
+		status = master_run(options, conf, &p);
 	}
 	prepared_clear(&p);
 	return status;

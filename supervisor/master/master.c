@@ -24,14 +24,15 @@ enum master_state {
 };
 
 struct master {
-	const struct master_setup *setup;
+	const struct options *options;
+	struct conf *conf;
+	struct prepared *given;
 	struct event_base *base;
 	int signal_fd;
 	struct event *signals;
 	struct notify *notify;
 	struct timer *watchdog; /* NULL: the service manager wants none */
 	struct tuning tuning;
-	struct crew_setup crew_setup;
 	struct crew *crew;
 	struct conf *told; /* what children are told: conf with facts in it */
 	enum master_state state;
@@ -51,16 +52,16 @@ tell(struct conf *told, const char *key, const char *value)
 /* Children are told facts where the configuration leaves something open: the
  * port we got, the absolute DATA_DIR, the instance derived from it. */
 static struct conf *
-make_told(const struct master_setup *setup)
+make_told(const struct master *m)
 {
-	struct conf *told = conf_copy(setup->conf);
+	struct conf *told = conf_copy(m->conf);
 	char text[32];
 
-	(void)snprintf(text, sizeof(text), "%u", setup->listener->port);
+	(void)snprintf(text, sizeof(text), "%u", m->given->listener.port);
 	tell(told, "PORT", text);
-	tell(told, "DATA_DIR", setup->datadir->path);
+	tell(told, "DATA_DIR", m->given->datadir.path);
 	if (conf_str(told, CONF_INSTANCE)[0] == '\0') {
-		datadir_instance(setup->datadir->path, text);
+		datadir_instance(m->given->datadir.path, text);
 		tell(told, "INSTANCE", text);
 	}
 	return told;
@@ -71,7 +72,7 @@ configure_children(struct master *m)
 {
 	struct conf *before = m->told;
 
-	m->told = make_told(m->setup);
+	m->told = make_told(m);
 	crew_configure(m->crew, m->told);
 	crew_set_log_level(m->crew, (unsigned int)log_get_level());
 	conf_free(before);
@@ -80,8 +81,8 @@ configure_children(struct master *m)
 static void
 say_ready(struct master *m)
 {
-	notify_status(m->notify, "ready on %s://%s",
-	    tlsfiles_scheme(m->setup->conf), m->setup->listener->address);
+	notify_status(m->notify, "ready on %s://%s", tlsfiles_scheme(m->conf),
+	    m->given->listener.address);
 }
 
 static void
@@ -128,8 +129,7 @@ static const struct crew_ops crew_ops = {.on_ready = on_crew_ready,
 static void
 stop(struct master *m)
 {
-	uint32_t left_ms =
-	    (uint32_t)conf_int(m->setup->conf, CONF_DRAIN_TIMEOUT_MS);
+	uint32_t left_ms = (uint32_t)conf_int(m->conf, CONF_DRAIN_TIMEOUT_MS);
 
 	if (m->state == MASTER_STOPPING) {
 		log_warn("told to stop again: not waiting any longer");
@@ -139,8 +139,8 @@ stop(struct master *m)
 	m->state = MASTER_STOPPING;
 	log_info("stopping; calls in flight have %u ms", left_ms);
 	notify_stopping(m->notify);
-	listen_close(m->setup->listener);
-	listen_close(m->setup->admin);
+	listen_close(&m->given->listener);
+	listen_close(&m->given->admin);
 	crew_stop(m->crew, left_ms);
 }
 
@@ -152,7 +152,7 @@ reload_tls(struct master *m)
 	struct tlsfiles fresh;
 	struct err e;
 
-	if (tlsfiles_open(m->setup->conf, &fresh, &e) != 0)
+	if (tlsfiles_open(m->conf, &fresh, &e) != 0)
 		log_error("reload: %s; the certificate stays as it was", e.msg);
 	else
 		crew_offer_tls(m->crew, &fresh);
@@ -166,18 +166,18 @@ reload(struct master *m)
 	struct err e;
 	int others;
 
-	if (options_load(m->setup->options, &newer, &e) != 0) {
+	if (options_load(m->options, &newer, &e) != 0) {
 		log_error(
 		    "reload: %s; the configuration stays as it was", e.msg);
 		return;
 	}
 	notify_reloading(m->notify);
-	others = conf_take_reload(m->setup->conf, newer, &first);
+	others = conf_take_reload(m->conf, newer, &first);
 	conf_free(newer);
 	if (others > 0)
 		log_warn("reload: %s%s needs a restart to change", first,
 		    others > 1 ? " (and others)" : "");
-	conf_apply_log(m->setup->conf);
+	conf_apply_log(m->conf);
 	configure_children(m);
 	reload_tls(m);
 	log_info("configuration reloaded");
@@ -301,29 +301,19 @@ static void
 start_crew(struct master *m)
 {
 	tuning_load(&m->tuning);
-	m->crew_setup = (struct crew_setup){
-	    .tuning = &m->tuning,
-	    .users = m->setup->users,
-	    .listener = m->setup->listener,
-	    .admin = m->setup->admin,
-	    .instance = m->setup->instance,
-	    .bounds = m->setup->bounds,
-	    .tls = m->setup->tls,
-	    .secrets_key = m->setup->secrets_key,
-	    .paths = m->setup->paths,
-	    .workers = (uint32_t)conf_int(m->setup->conf, CONF_WORKERS),
-	};
-	m->crew = crew_new(m->base, &m->crew_setup, &crew_ops, m);
-	m->told = make_told(m->setup);
+	m->crew = crew_new(m->base, &m->tuning, m->given,
+	    (uint32_t)conf_int(m->conf, CONF_WORKERS), &crew_ops, m);
+	m->told = make_told(m);
 	crew_configure(m->crew, m->told);
 	crew_start(m->crew);
 }
 
 int
-master_run(const struct master_setup *setup)
+master_run(
+    const struct options *options, struct conf *conf, struct prepared *given)
 {
 	struct master m = {
-	    .setup = setup, .state = MASTER_STARTING, .signal_fd = -1};
+	    .options = options, .conf = conf, .given = given, .signal_fd = -1};
 	struct err e;
 
 	if (prepare(&m, &e) != 0) {

@@ -6,11 +6,85 @@
 #include "common/exit.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/place.h"
 #include "common/privdrop.h"
 #include "common/slice.h"
 #include "supervisor/master/consult.h"
-#include "supervisor/master/passage.h"
 #include "supervisor/master/spawn.h"
+
+/* ---- the way to DATA_DIR */
+
+struct passage_answer {
+	int rc;
+	struct err e;
+};
+
+struct passage_question {
+	struct privdrop_user user;
+	const char *path;
+};
+
+static void
+answer_as(const void *question, void *answer)
+{
+	const struct passage_question *q = question;
+	struct passage_answer *a = answer;
+
+	a->rc = privdrop_apply(&q->user, &a->e);
+	if (a->rc == 0)
+		a->rc = place_check_way(q->path, &a->e);
+}
+
+/* 0, ERR_SYS, or ERR_POLICY with "user mcp-front: uid 999 may not pass
+ * through /root". */
+static int
+check_way(
+    const struct users *u, enum msg_role role, const char *path, struct err *e)
+{
+	struct passage_question q = {.path = path};
+	struct passage_answer a = {.rc = 0};
+
+	if (!users_find(u, role, &q.user))
+		return 0;
+	if (spawn_ask(answer_as, &q, &a, sizeof(a)) != 0)
+		return err_set(e, ERR_SYS,
+		    "user %s: the way to %s could not be tried", q.user.name,
+		    path);
+	if (a.rc == 0)
+		return 0;
+	return err_set(e, a.rc == ERR_INVAL ? ERR_POLICY : ERR_SYS,
+	    "user %s: %s", q.user.name, a.e.msg);
+}
+
+/*
+ * Whether front and workers, as users of their own, can get to DATA_DIR
+ *
+ * A directory on the way that is shut for such a user (root's home has mode
+ * 700 on Debian) would end each life of that child.  It is asked before there
+ * is one, by a process that becomes the user: so modes, groups, access lists
+ * and security modules count, as they will.  0 also for a path that leads
+ * nowhere, of which datadir_open says more.
+ */
+static int
+try_passage(struct prepared *p, struct err *e)
+{
+	static const enum msg_role roles[] = {MSG_ROLE_FRONT, MSG_ROLE_WORKER};
+	AUTO(auto_free) char *real = NULL;
+	struct err why;
+	size_t above;
+	int rc = 0;
+
+	real = place_resolve(conf_str(p->conf, CONF_DATA_DIR), &above, &why);
+	for (size_t i = 0; i < ARRAY_LEN(roles) && real != NULL && rc == 0; i++)
+		rc = check_way(&p->users, roles[i], real, &why);
+	if (rc != ERR_POLICY)
+		return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
+	return err_set(e, rc,
+	    "DATA_DIR %.200s: %s: set DATA_DIR to a directory that everybody "
+	    "may pass to, such as /var/lib/mcp-sandboxd, or let others pass "
+	    "there (chmod o+x)",
+	    real, why.msg);
+}
 
 /* ---- the steps */
 
@@ -54,12 +128,6 @@ static int
 find_users(struct prepared *p, struct err *e)
 {
 	return users_resolve(p->conf, &p->users, e);
-}
-
-static int
-try_passage(struct prepared *p, struct err *e)
-{
-	return passage_check(&p->users, conf_str(p->conf, CONF_DATA_DIR), e);
 }
 
 static int
