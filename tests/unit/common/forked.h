@@ -1,12 +1,39 @@
-/* forked.h - what a function writes to stderr and how it exits, seen from
- * outside: for functions that end the process. */
+/* forked.h - functions in a process of their own: what they write to stderr and
+ * how they exit, seen from outside. */
 #ifndef TESTS_UNIT_COMMON_FORKED_H
 #define TESTS_UNIT_COMMON_FORKED_H
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/wait.h>
 
 #include "common/base.h"
+
+/* In such a process: a failed need ends it with 1. */
+#define NEED(what)                                                             \
+	do {                                                                   \
+		if (!(what)) {                                                 \
+			(void)fprintf(stderr, "line %d: %s (errno %d)\n",      \
+			    __LINE__, #what, errno);                           \
+			_exit(1);                                              \
+		}                                                              \
+	} while (0)
+
+/* The wait status of fn in a process of its own; 0: it came back. */
+static inline int
+forked_status(void (*fn)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		fn();
+		_exit(0);
+	}
+	if (pid == -1 || waitpid(pid, &status, 0) != pid)
+		abort();
+	return status;
+}
 
 struct forked {
 	int status; /* exit status, -1 for a signal */

@@ -2,24 +2,28 @@
 
 #include "common/exit.h"
 
+static struct fixture f;
+
+static void
+stop_well(void)
+{
+	stop(&f);
+	assert_int_equal(wait_exit(&f), 0);
+}
+
 TEST(hello_says_version_role_index_and_pid)
 {
-	struct fixture f;
-
 	start(&f, MSG_ROLE_WORKER, 5);
 	wait_seen(&f, IPC_HELLO, 1);
 	assert_int_equal(f.fields[0], IPC_VERSION);
 	assert_int_equal(f.fields[1], MSG_ROLE_WORKER);
 	assert_int_equal(f.fields[2], 5);
 	assert_int_equal(f.fields[3], f.pid);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(ready_follows_the_complete_configuration)
 {
-	struct fixture f;
-
 	start(&f, MSG_ROLE_FRONT, 0);
 	wait_seen(&f, IPC_HELLO, 1);
 	send_config(&f, "INSTANCE", "one");
@@ -28,14 +32,11 @@ TEST(ready_follows_the_complete_configuration)
 	send_config_end(&f);
 	expect_report(&f, "config two");
 	wait_seen(&f, IPC_READY, 1);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(a_failed_start_gives_its_reason_and_status)
 {
-	struct fixture f;
-
 	start(&f, MSG_ROLE_FRONT, 0);
 	send_config(&f, "INSTANCE", "refuse");
 	send_config_end(&f);
@@ -49,8 +50,6 @@ TEST(a_failed_start_gives_its_reason_and_status)
 
 TEST(an_error_code_as_status_is_a_bug)
 {
-	struct fixture f;
-
 	start(&f, MSG_ROLE_FRONT, 0);
 	send_config(&f, "INSTANCE", "bad-status");
 	send_config_end(&f);
@@ -61,21 +60,16 @@ TEST(an_error_code_as_status_is_a_bug)
 
 TEST(a_ping_is_answered)
 {
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_WORKER);
 	msg_send_ping(f.chan, &(struct msg_ping){0});
 	wait_seen(&f, IPC_PONG, 1);
 	msg_send_ping(f.chan, &(struct msg_ping){0});
 	wait_seen(&f, IPC_PONG, 2);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(a_reload_takes_only_what_may_change)
 {
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_FRONT);
 	send_config(&f, "INSTANCE", "elsewhere");
 	send_config(&f, "DRAIN_TIMEOUT_MS", "77");
@@ -86,25 +80,20 @@ TEST(a_reload_takes_only_what_may_change)
 	send_drain(&f, 1000);
 	expect_report(&f, "drain 1000");
 	assert_int_equal(f.seen[IPC_READY], 1);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(the_log_level_changes)
 {
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_FRONT);
 	msg_send_log_level(f.chan, &(struct msg_log_level){.level = LOG_DEBUG});
 	send_drain(&f, DRAIN_LEVEL);
 	expect_report(&f, "level 3");
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(the_listening_socket_comes_with_its_address)
 {
-	struct fixture f;
 	int fds[2];
 
 	start_ready(&f, MSG_ROLE_FRONT);
@@ -114,13 +103,11 @@ TEST(the_listening_socket_comes_with_its_address)
 		.address = "127.0.0.1:8080", .socket = fds[0]});
 	expect_report(&f, "listen 127.0.0.1:8080");
 	(void)close(fds[1]);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(tls_files_are_taken_and_answered)
 {
-	struct fixture f;
 	int fds[2];
 
 	start_ready(&f, MSG_ROLE_FRONT);
@@ -134,13 +121,11 @@ TEST(tls_files_are_taken_and_answered)
 	assert_int_equal(f.fields[0], 7);
 	assert_int_equal(f.fields[1], 0);
 	(void)close(fds[1]);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(a_peer_channel_works)
 {
-	struct fixture f;
 	char text[8] = "";
 	int fd;
 
@@ -150,13 +135,11 @@ TEST(a_peer_channel_works)
 	assert_int_equal(read(fd, text, sizeof(text)), 2);
 	assert_string_equal(text, "hi");
 	(void)close(fd);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(news_of_an_older_peer_is_dropped)
 {
-	struct fixture f;
 	int older, newer;
 
 	start_ready(&f, MSG_ROLE_FRONT);
@@ -171,8 +154,7 @@ TEST(news_of_an_older_peer_is_dropped)
 	expect_report(&f, "gone 4 300 0");
 	(void)close(older);
 	(void)close(newer);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 /* Under the sanitizers a place that is not there is found out. */
@@ -181,8 +163,6 @@ TEST(every_peer_that_a_message_can_name_has_its_place)
 	static const unsigned int all[] = {
 	    0, CHILD_KEYS_INDEX - 1, CHILD_KEYS_INDEX, CHILD_COURIER_INDEX};
 	char text[32];
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_FRONT);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		int fd = send_peer(&f, all[i], 7);
@@ -194,27 +174,21 @@ TEST(every_peer_that_a_message_can_name_has_its_place)
 		expect_report(&f, text);
 		(void)close(fd);
 	}
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(the_first_finished_work_is_reported_at_once)
 {
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_WORKER);
 	send_drain(&f, DRAIN_COUNT_ONE);
 	wait_seen(&f, IPC_COUNTS, 1);
 	assert_int_equal(f.fields[0], 1);
 	assert_int_equal(f.fields[1], 2);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(dying_gives_the_reason)
 {
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_WORKER);
 	send_drain(&f, DRAIN_DIE);
 	wait_seen(&f, IPC_LAST_WORDS, 1);
@@ -226,17 +200,12 @@ TEST(dying_gives_the_reason)
 
 TEST(the_end_of_the_channel_is_the_end_of_the_child)
 {
-	struct fixture f;
-
 	start_ready(&f, MSG_ROLE_WORKER);
-	stop(&f);
-	assert_int_equal(wait_exit(&f), 0);
+	stop_well();
 }
 
 TEST(a_drain_before_ready_ends_it)
 {
-	struct fixture f;
-
 	start(&f, MSG_ROLE_FRONT, 0);
 	wait_seen(&f, IPC_HELLO, 1);
 	send_drain(&f, 10000);

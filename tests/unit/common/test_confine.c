@@ -15,43 +15,38 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include "common/confine.h"
+#include "tests/unit/common/forked.h"
 #include "tests/unit/test.h"
 
-/* In a forked child: a failed need ends it with 1. */
-#define NEED(what)                                                             \
-	do {                                                                   \
-		if (!(what)) {                                                 \
-			(void)fprintf(stderr, "line %d: %s (errno %d)\n",      \
-			    __LINE__, #what, errno);                           \
-			_exit(1);                                              \
-		}                                                              \
-	} while (0)
+static enum confine_role confined_as;
+static void (*confined)(void);
 
-#define NOT_CONFINED (-1)
-
-static int
-in_child(int role, void (*body)(void))
+static void
+confine_and_run(void)
 {
-	int status = -1;
-	pid_t pid = fork();
 	struct err e;
 
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		if (role != NOT_CONFINED &&
-		    confine((enum confine_role)role, &e) != 0) {
-			(void)fprintf(stderr, "%s\n", e.msg);
-			_exit(2);
-		}
-		body();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
+	NEED(confine(confined_as, &e) == 0);
+	confined();
+}
+
+static int
+in_child(enum confine_role role, void (*body)(void))
+{
+	confined_as = role;
+	confined = body;
+	return forked_status(confine_and_run);
+}
+
+/* Of front and worker. */
+static void
+check_both(void (*body)(void))
+{
+	assert_int_equal(in_child(CONFINE_FRONT, body), 0);
+	assert_int_equal(in_child(CONFINE_WORKER, body), 0);
 }
 
 static bool
@@ -156,18 +151,9 @@ try_denied_calls(void)
 	}
 }
 
-TEST(the_front_is_denied_every_listed_call)
+TEST(everybody_is_denied_every_listed_call)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, try_denied_calls), 0);
-}
-
-TEST(the_worker_is_denied_every_listed_call)
-{
-	assert_int_equal(in_child(CONFINE_WORKER, try_denied_calls), 0);
-}
-
-TEST(what_asks_for_keys_is_denied_every_listed_call)
-{
+	check_both(try_denied_calls);
 	assert_int_equal(in_child(CONFINE_ENVOY, try_denied_calls), 0);
 }
 
@@ -185,7 +171,7 @@ try_allowed_without_filter(void)
 
 TEST(an_unconfined_process_is_not_denied)
 {
-	assert_int_equal(in_child(NOT_CONFINED, try_allowed_without_filter), 0);
+	assert_int_equal(forked_status(try_allowed_without_filter), 0);
 }
 
 static void
@@ -207,8 +193,7 @@ try_namespaces(void)
 
 TEST(clone_makes_no_namespaces)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, try_namespaces), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, try_namespaces), 0);
+	check_both(try_namespaces);
 }
 
 static void
@@ -397,8 +382,7 @@ use_existing_channel(void)
 TEST(channels_that_exist_go_on_working)
 {
 	make_early_descriptors();
-	assert_int_equal(in_child(CONFINE_FRONT, use_existing_channel), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, use_existing_channel), 0);
+	check_both(use_existing_channel);
 	close_early_descriptors();
 }
 
@@ -473,7 +457,7 @@ TEST(the_front_connects_no_socket_that_is_there)
 	    in_child(CONFINE_FRONT, try_to_connect_the_listener), 0);
 	close_early_descriptors();
 	make_early_descriptors();
-	assert_int_equal(in_child(NOT_CONFINED, connect_the_listener), 0);
+	assert_int_equal(forked_status(connect_the_listener), 0);
 	close_early_descriptors();
 }
 
@@ -487,8 +471,7 @@ call_the_unknown(void)
 
 TEST(an_unknown_call_is_as_on_an_older_kernel)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, call_the_unknown), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, call_the_unknown), 0);
+	check_both(call_the_unknown);
 }
 
 static void
@@ -503,8 +486,7 @@ try_processes(void)
 
 TEST(nobody_makes_another_process)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, try_processes), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, try_processes), 0);
+	check_both(try_processes);
 }
 
 static void
@@ -522,8 +504,7 @@ try_signals(void)
 
 TEST(nobody_signals_another_process)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, try_signals), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, try_signals), 0);
+	check_both(try_signals);
 }
 
 static void
@@ -546,8 +527,7 @@ try_to_undo(void)
 
 TEST(what_would_undo_it_is_refused)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, try_to_undo), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, try_to_undo), 0);
+	check_both(try_to_undo);
 }
 
 /* As the link does: a socket of its own, and as libcurl: connect to one. */
@@ -623,8 +603,7 @@ use_everyday_calls(void)
 
 TEST(files_threads_and_events_go_on_working)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, use_everyday_calls), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, use_everyday_calls), 0);
+	check_both(use_everyday_calls);
 }
 
 static void
@@ -637,8 +616,7 @@ look_at_attributes(void)
 
 TEST(no_new_privileges_and_not_dumpable)
 {
-	assert_int_equal(in_child(CONFINE_FRONT, look_at_attributes), 0);
-	assert_int_equal(in_child(CONFINE_WORKER, look_at_attributes), 0);
+	check_both(look_at_attributes);
 }
 
 static void *
@@ -669,7 +647,7 @@ confine_with_a_thread(void)
 
 TEST(threads_that_exist_are_confined_too)
 {
-	assert_int_equal(in_child(NOT_CONFINED, confine_with_a_thread), 0);
+	assert_int_equal(forked_status(confine_with_a_thread), 0);
 }
 
 #ifdef __x86_64__

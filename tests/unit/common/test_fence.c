@@ -7,20 +7,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include "common/fence.h"
+#include "tests/unit/common/forked.h"
 #include "tests/unit/test.h"
-
-/* In a forked child: a failed need ends it with 1. */
-#define NEED(what)                                                             \
-	do {                                                                   \
-		if (!(what)) {                                                 \
-			(void)fprintf(stderr, "line %d: %s (errno %d)\n",      \
-			    __LINE__, #what, errno);                           \
-			_exit(1);                                              \
-		}                                                              \
-	} while (0)
 
 #define ABI_TRUNCATE 3
 #define ABI_NET 4
@@ -57,29 +47,26 @@ teardown(void **state)
 	return system(command);
 }
 
+static void (*fenced)(void);
+
 static void
-in_fence(void (*body)(void))
+raise_and_run(void)
 {
 	const struct fence_gate gates[] = {{own, FENCE_OWN},
 	    {given, FENCE_READ}, {"/no/such/file", FENCE_READ}};
-	int status = -1;
 	struct err e;
-	pid_t pid;
 
+	NEED(fence_raise(gates, ARRAY_LEN(gates), &e) == 0);
+	fenced();
+}
+
+static void
+in_fence(void (*body)(void))
+{
 	if (fence_version() == FENCE_NONE)
 		skip();
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		if (fence_raise(gates, ARRAY_LEN(gates), &e) != 0) {
-			(void)fprintf(stderr, "%s\n", e.msg);
-			_exit(2);
-		}
-		body();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	fenced = body;
+	assert_int_equal(forked_status(raise_and_run), 0);
 }
 
 static const char *

@@ -2,11 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "common/privdrop.h"
+#include "tests/unit/common/forked.h"
 #include "tests/unit/test.h"
 
 static const struct privdrop_user someone = {.name = "someone",
@@ -14,31 +13,6 @@ static const struct privdrop_user someone = {.name = "someone",
     .gid = 54322,
     .groups = {54323, 54324},
     .ngroups = 2};
-
-/* In a forked child: a failed need ends it with 1. */
-#define NEED(what)                                                             \
-	do {                                                                   \
-		if (!(what)) {                                                 \
-			(void)fprintf(                                         \
-			    stderr, "line %d: %s\n", __LINE__, #what);         \
-			_exit(1);                                              \
-		}                                                              \
-	} while (0)
-
-static int
-in_child(void (*body)(void))
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		body();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
-}
 
 TEST(a_user_of_the_system_is_found)
 {
@@ -122,7 +96,7 @@ drop_and_look(void)
 
 TEST(ids_and_groups_are_the_new_ones)
 {
-	assert_int_equal(in_child(drop_and_look), 0);
+	assert_int_equal(forked_status(drop_and_look), 0);
 }
 
 static void
@@ -141,7 +115,7 @@ drop_and_try_to_return(void)
 
 TEST(there_is_no_way_back_to_root)
 {
-	assert_int_equal(in_child(drop_and_try_to_return), 0);
+	assert_int_equal(forked_status(drop_and_try_to_return), 0);
 }
 
 static void
@@ -156,7 +130,7 @@ drop_with_kept_capabilities(void)
 
 TEST(capabilities_that_would_stay_are_an_error)
 {
-	assert_int_equal(in_child(drop_with_kept_capabilities), 0);
+	assert_int_equal(forked_status(drop_with_kept_capabilities), 0);
 }
 
 static void
@@ -173,7 +147,7 @@ drop_twice(void)
 
 TEST(an_ordinary_user_cannot_become_another)
 {
-	assert_int_equal(in_child(drop_twice), 0);
+	assert_int_equal(forked_status(drop_twice), 0);
 }
 
 static void
@@ -187,7 +161,7 @@ drop_to_root(void)
 
 TEST(dropping_to_uid_0_fails_the_proof)
 {
-	assert_int_equal(in_child(drop_to_root), 0);
+	assert_int_equal(forked_status(drop_to_root), 0);
 }
 
 TEST_MAIN(NULL, NULL)
