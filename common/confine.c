@@ -330,9 +330,9 @@ seal_memory(struct err *e)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
-		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+		return err_errno(e, "prctl");
 	if (setrlimit(RLIMIT_CORE, &none) == -1)
-		return err_set(e, ERR_SYS, "RLIMIT_CORE: %s", strerror(errno));
+		return err_errno(e, "RLIMIT_CORE");
 	return 0;
 }
 

@@ -1,7 +1,9 @@
 #include "common/err.h"
 
-#undef err_set /* here is the function itself */
+#undef err_set /* here are the functions themselves */
+#undef err_errno
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -22,6 +24,20 @@ err_set(struct err *e, int code, const char *fmt, ...)
 	e->code = code;
 	e->refusal = (struct err_refusal){0};
 	return code;
+}
+
+int
+err_errno(struct err *e, const char *fmt, ...)
+{
+	const char *why = strerror(errno);
+	char text[ERR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
+	va_end(ap);
+	return err_set(e, ERR_SYS, "%s: %s", text, why);
 }
 
 int

@@ -54,6 +54,11 @@ int err_set(struct err *e, int code, const char *fmt, ...) PRINTF(3, 4);
  * back: without, analyzers believe that a failure might return 0. */
 #define err_set(e, code, ...) (err_set((e), (code), __VA_ARGS__), (code))
 
+/* err_errno - the same with ERR_SYS, for a system call that failed: what errno
+ * means stands behind the text */
+int err_errno(struct err *e, const char *fmt, ...) PRINTF(2, 3);
+#define err_errno(e, ...) (err_errno((e), __VA_ARGS__), ERR_SYS)
+
 /*
  * err_wrap - put context before the text that is there already
  *

@@ -28,8 +28,7 @@ fd_set_nonblock(int fd, struct err *e)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags == -1 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
-		return err_set(e, ERR_SYS, "fcntl O_NONBLOCK on %d: %s", fd,
-		    strerror(errno));
+		return err_errno(e, "fcntl O_NONBLOCK on %d", fd);
 	return 0;
 }
 
@@ -89,8 +88,7 @@ fd_write_all(int fd, const void *p, size_t n, struct err *e)
 		if (w < 0 && errno == EINTR)
 			continue;
 		if (w < 0)
-			return err_set(
-			    e, ERR_SYS, "write: %s", strerror(errno));
+			return err_errno(e, "write");
 		s += w;
 		n -= (size_t)w;
 	}
@@ -114,7 +112,7 @@ fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r < 0) {
-			(void)err_set(e, ERR_SYS, "pread: %s", strerror(errno));
+			(void)err_errno(e, "pread");
 			return -1;
 		}
 		if (r == 0)
@@ -135,8 +133,7 @@ fd_memfd(const char *name, struct err *e)
 	if (fd == -1 && errno == EACCES)
 		fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "memfd_create %s: %s", name, strerror(errno));
+		return err_errno(e, "memfd_create %s", name);
 	return fd;
 }
 
@@ -152,8 +149,7 @@ fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
 		return err_wrap(e, "memfd %s", name);
 	if (fcntl(fd, F_ADD_SEALS, FD_SEALS | F_SEAL_SEAL) == -1 ||
 	    lseek(fd, 0, SEEK_SET) == -1)
-		return err_set(
-		    e, ERR_SYS, "seal memfd %s: %s", name, strerror(errno));
+		return err_errno(e, "seal memfd %s", name);
 	out = fd;
 	fd = -1;
 	return out;
@@ -187,7 +183,7 @@ fd_read_sealed(
 		return err_set(
 		    e, ERR_PROTO, "the descriptor is no sealed memory file");
 	if (fstat(fd, &st) == -1)
-		return err_set(e, ERR_SYS, "fstat: %s", strerror(errno));
+		return err_errno(e, "fstat");
 	if (st.st_size < 0 || (uint64_t)st.st_size > max)
 		return err_set(e, ERR_LIMIT, "%lld bytes, limit %zu",
 		    (long long)st.st_size, max);
@@ -217,7 +213,7 @@ fd_read_to_end(int fd, size_t max, struct buf *b, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_set(e, ERR_SYS, "read: %s", strerror(errno));
+			return err_errno(e, "read");
 		if (n == 0)
 			return 0;
 		buf_commit(b, (size_t)n);
@@ -238,11 +234,9 @@ fd_read_file(
 		return err_set(
 		    e, ERR_NOTFOUND, "open %s: %s", path, strerror(ENOENT));
 	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "open %s: %s", path, strerror(errno));
+		return err_errno(e, "open %s", path);
 	if (fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_SYS, "fstat %s: %s", path, strerror(errno));
+		return err_errno(e, "fstat %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, ERR_INVAL, "%s is no regular file", path);
 	if (st.st_size > 0 && (uint64_t)st.st_size > max)
@@ -304,8 +298,7 @@ fd_mkdir_one(const char *path, mode_t mode, struct err *e)
 		if (fd_sync_above(path) == 0 || errno == EACCES ||
 		    errno == EINVAL)
 			return 0;
-		return err_set(
-		    e, ERR_SYS, "mkdir %s: sync: %s", path, strerror(errno));
+		return err_errno(e, "mkdir %s: sync", path);
 	}
 	saved = errno;
 	/* Any failure is fine if it is there: EEXIST, but also EROFS. */

@@ -83,8 +83,7 @@ make_rules(int abi, bool may_connect, struct err *e)
 	}
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "Landlock: no rules: %s", strerror(errno));
+		return err_errno(e, "Landlock: no rules");
 	return fd;
 }
 
@@ -98,16 +97,14 @@ add_gate(int rules, const struct fence_gate *g, uint64_t known, struct err *e)
 	if (fd == -1 && g->use == FENCE_READ)
 		return 0;
 	if (fd == -1 || fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_SYS, "Landlock: %s: %s", g->path, strerror(errno));
+		return err_errno(e, "Landlock: %s", g->path);
 	below.allowed_access =
 	    g->use == FENCE_OWN ? known & ~FENCE_NEVER : FENCE_READING;
 	if (!S_ISDIR(st.st_mode))
 		below.allowed_access &= FENCE_OF_FILES;
 	if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH,
 		&below, 0) == -1)
-		return err_set(
-		    e, ERR_SYS, "Landlock: %s: %s", g->path, strerror(errno));
+		return err_errno(e, "Landlock: %s", g->path);
 	return 0;
 }
 
@@ -156,7 +153,6 @@ fence_raise(const struct fence_gate *gates, size_t n, struct err *e)
 		return rc;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    syscall(SYS_landlock_restrict_self, rules, 0) == -1)
-		return err_set(
-		    e, ERR_SYS, "Landlock: not raised: %s", strerror(errno));
+		return err_errno(e, "Landlock: not raised");
 	return 0;
 }

@@ -104,7 +104,7 @@ make_file(struct err *e)
 	if (ftruncate(fd, (off_t)sizeof(struct metric_area)) == -1 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ==
 		-1) {
-		(void)err_set(e, ERR_SYS, "metrics: %s", strerror(errno));
+		(void)err_errno(e, "metrics");
 		(void)close(fd);
 		return e->code;
 	}
@@ -118,13 +118,13 @@ use_file(int fd, struct err *e)
 	struct stat st;
 
 	if (fstat(fd, &st) == -1)
-		return err_set(e, ERR_SYS, "metrics: %s", strerror(errno));
+		return err_errno(e, "metrics");
 	if (st.st_size != (off_t)sizeof(*a))
 		return err_set(e, ERR_PROTO,
 		    "metrics: of another version: restart the server");
 	a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (a == MAP_FAILED)
-		return err_set(e, ERR_SYS, "metrics: %s", strerror(errno));
+		return err_errno(e, "metrics");
 	if (a->layout != METRIC_LAYOUT && a->layout != 0) {
 		(void)munmap(a, sizeof(*a));
 		return err_set(e, ERR_PROTO,

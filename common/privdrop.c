@@ -63,7 +63,7 @@ get_capabilities(struct __user_cap_data_struct *data, struct err *e)
 
 	memset(data, 0, sizeof(*data) * _LINUX_CAPABILITY_U32S_3);
 	if (syscall(SYS_capget, &head, data) == -1)
-		return err_set(e, ERR_SYS, "capget: %s", strerror(errno));
+		return err_errno(e, "capget");
 	return 0;
 }
 
@@ -94,7 +94,7 @@ check_ids(const struct privdrop_user *u, struct err *e)
 
 	if (getresuid(&ruid, &euid, &suid) == -1 ||
 	    getresgid(&rgid, &egid, &sgid) == -1)
-		return err_set(e, ERR_SYS, "getresuid: %s", strerror(errno));
+		return err_errno(e, "getresuid");
 	if (ruid != u->uid || euid != u->uid || suid != u->uid ||
 	    rgid != u->gid || egid != u->gid || sgid != u->gid)
 		return err_set(
@@ -111,14 +111,11 @@ privdrop_apply(const struct privdrop_user *u, struct err *e)
 	int rc;
 
 	if (setgroups(u->ngroups, u->groups) == -1)
-		return err_set(e, ERR_SYS, "user %s: setgroups: %s", u->name,
-		    strerror(errno));
+		return err_errno(e, "user %s: setgroups", u->name);
 	if (setresgid(u->gid, u->gid, u->gid) == -1)
-		return err_set(e, ERR_SYS, "user %s: setresgid: %s", u->name,
-		    strerror(errno));
+		return err_errno(e, "user %s: setresgid", u->name);
 	if (setresuid(u->uid, u->uid, u->uid) == -1)
-		return err_set(e, ERR_SYS, "user %s: setresuid: %s", u->name,
-		    strerror(errno));
+		return err_errno(e, "user %s: setresuid", u->name);
 	rc = check_ids(u, e);
 	if (rc == 0)
 		rc = check_capabilities(0, e);
@@ -140,8 +137,7 @@ privdrop_bound(uint64_t capabilities, struct err *e)
 			continue;
 		if (errno == EINVAL || errno == EPERM)
 			return 0; /* was the last one, or not for us */
-		return err_set(
-		    e, ERR_SYS, "capability %u: %s", c, strerror(errno));
+		return err_errno(e, "capability %u", c);
 	}
 	return 0;
 }
@@ -162,6 +158,6 @@ privdrop_keep(uint64_t capabilities, struct err *e)
 		data[i].inheritable = 0;
 	}
 	if (syscall(SYS_capset, &head, data) == -1)
-		return err_set(e, ERR_SYS, "capset: %s", strerror(errno));
+		return err_errno(e, "capset");
 	return check_capabilities(capabilities, e);
 }

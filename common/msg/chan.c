@@ -321,8 +321,7 @@ ipc_chan_recv(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
 	if (n < 0 && errno == EAGAIN)
 		return IPC_READ_NONE;
 	if (n < 0) {
-		(void)err_set(
-		    why, ERR_SYS, "%s: receive: %s", c->name, strerror(errno));
+		(void)err_errno(why, "%s: receive", c->name);
 		return IPC_READ_END;
 	}
 	memset(p, 0, sizeof(*p));

@@ -75,8 +75,7 @@ headers_read(const char *path, struct headers *out, struct err *e)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd == -1 ? -1 : read(fd, text, sizeof(text));
 	if (n == -1)
-		return err_set(e, ERR_SYS, "OTLP_HEADERS_FILE: %.200s: %s",
-		    path, strerror(errno));
+		return err_errno(e, "OTLP_HEADERS_FILE: %.200s", path);
 	if (n > HEADERS_FILE_MAX)
 		rc = err_set(e, ERR_LIMIT, "it has more than %d bytes",
 		    HEADERS_FILE_MAX);

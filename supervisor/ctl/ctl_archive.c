@@ -36,8 +36,7 @@ sums_open(struct sums *s, struct err *e)
 	s->lines = tmpfile();
 	s->one = EVP_MD_CTX_new();
 	if (s->lines == NULL || s->one == NULL)
-		return err_set(e, ERR_SYS, "a file for digests in %s: %s",
-		    P_tmpdir, strerror(errno));
+		return err_errno(e, "a file for digests in %s", P_tmpdir);
 	return 0;
 }
 
@@ -77,8 +76,7 @@ static int
 sums_line(struct sums *s, const char *name, const char *digest, struct err *e)
 {
 	if (fprintf(s->lines, "%s  %s\n", digest, name) < 0)
-		return err_set(
-		    e, ERR_SYS, "a file for digests: %s", strerror(errno));
+		return err_errno(e, "a file for digests");
 	return 0;
 }
 
@@ -268,8 +266,7 @@ ctl_archive_end(struct ctl_archive *a, struct err *e)
 	int fd = fileno(a->sums.lines);
 
 	if (fflush(a->sums.lines) != 0 || fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_SYS, "a file for digests: %s", strerror(errno));
+		return err_errno(e, "a file for digests");
 	sums_begin(&a->sums);
 	if (write_file(a, CTL_ARCHIVE_SUMS, fd, (uint64_t)st.st_size, e) != 0)
 		return e->code;
@@ -362,8 +359,7 @@ read_sums(struct reading *r, struct err *e)
 	ssize_t n;
 
 	if (fflush(r->sums.lines) != 0)
-		return err_set(
-		    e, ERR_SYS, "a file for digests: %s", strerror(errno));
+		return err_errno(e, "a file for digests");
 	while ((n = read_piece(r, e)) > 0) {
 		ssize_t had =
 		    fd_pread_all(fileno(r->sums.lines), ours, (size_t)n, at, e);
@@ -402,8 +398,7 @@ create(struct reading *r, const char *name, struct err *e)
 		if (dir != r->dir)
 			(void)close(dir);
 		if (next == -1)
-			return err_set(
-			    e, ERR_SYS, "%s: %s", part, strerror(errno));
+			return err_errno(e, "%s", part);
 		dir = next;
 		name = slash + 1;
 	}
@@ -412,7 +407,7 @@ create(struct reading *r, const char *name, struct err *e)
 	if (fd == -1 && errno == EEXIST)
 		(void)bad(e, "a file comes twice");
 	else if (fd == -1)
-		(void)err_set(e, ERR_SYS, "%s: %s", name, strerror(errno));
+		(void)err_errno(e, "%s", name);
 	if (dir != r->dir)
 		(void)close(dir);
 	return fd == -1 ? e->code : fd;
@@ -449,8 +444,7 @@ drop_blob(struct reading *r, const char *name, const char *want, struct err *e)
 		    name);
 	if (hex_decode(want, blob.sha256, sizeof(blob.sha256)) != 0 ||
 	    unlinkat(r->dir, name, 0) == -1)
-		return err_set(
-		    e, ERR_SYS, "%s: remove: %s", name, strerror(errno));
+		return err_errno(e, "%s: remove", name);
 	memset(any, ANY_DIGIT, sizeof(any) - 1);
 	any[sizeof(any) - 1] = '\0';
 	if (sums_line(&r->sums, name, any, e) != 0)

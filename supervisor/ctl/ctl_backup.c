@@ -189,16 +189,13 @@ put_in_place(
 	const char *file = c->words[0];
 
 	if (fsync(fd) == -1)
-		return err_set(
-		    e, ERR_SYS, "%s: sync: %s", partial, strerror(errno));
+		return err_errno(e, "%s: sync", partial);
 	if (renameat2(AT_FDCWD, partial, AT_FDCWD, file,
 		c->o->force ? 0 : RENAME_NOREPLACE) == -1)
 		return err_set(e, ERR_SYS, "%s: %s", file,
 		    errno == EEXIST ? "is there: --force replaces it" :
 				      strerror(errno));
-	return fd_sync_above(file) == -1 ?
-	    err_set(e, ERR_SYS, "%s: sync: %s", file, strerror(errno)) :
-	    0;
+	return fd_sync_above(file) == -1 ? err_errno(e, "%s: sync", file) : 0;
 }
 
 /* The id that the server's sandboxes bear; none, none. */

@@ -82,7 +82,7 @@ help(const struct ctl_helper_user *user, int to, pid_t parent,
 	a.rc = become(user, &a.why);
 	/* Behind the change of users, which forgets it. */
 	if (a.rc == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == -1)
-		a.rc = err_set(&a.why, ERR_SYS, "prctl: %s", strerror(errno));
+		a.rc = err_errno(&a.why, "prctl");
 	if (getppid() != parent)
 		_exit(1);
 	if (a.rc == 0)
@@ -132,7 +132,7 @@ ctl_helper_run(const struct ctl_helper_user *user,
 	int fds[2], rc;
 
 	if (pipe2(fds, O_CLOEXEC) == -1)
-		return err_set(e, ERR_SYS, "pipe: %s", strerror(errno));
+		return err_errno(e, "pipe");
 	(void)fflush(NULL);
 	signals_take(&before);
 	pid = fork();
@@ -143,8 +143,7 @@ ctl_helper_run(const struct ctl_helper_user *user,
 	helper = pid == -1 ? 0 : pid;
 	(void)sigprocmask(SIG_SETMASK, &before.mask, NULL);
 	(void)close(fds[1]);
-	rc = pid == -1 ? err_set(e, ERR_SYS, "fork: %s", strerror(errno)) :
-			 take(fds[0], pid, said, e);
+	rc = pid == -1 ? err_errno(e, "fork") : take(fds[0], pid, said, e);
 	(void)close(fds[0]);
 	signals_give_back(&before);
 	return rc;

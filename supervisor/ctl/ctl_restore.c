@@ -56,7 +56,7 @@ struct restore {
 static int
 fail(struct err *e, const char *path, const char *what)
 {
-	return err_set(e, ERR_SYS, "%s: %s: %s", path, what, strerror(errno));
+	return err_errno(e, "%s: %s", path, what);
 }
 
 /* ---- taking away what a try left */

@@ -22,8 +22,7 @@ read_value(int fd, const char *from, struct buf *b, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_set(
-			    e, ERR_SYS, "%s: %s", from, strerror(errno));
+			return err_errno(e, "%s", from);
 		if (n == 0)
 			return 0;
 		buf_commit(b, (size_t)n);

@@ -250,7 +250,7 @@ watch(const struct ctl_call *c, struct err *e)
 
 	if (sigaction(SIGINT, &act, NULL) == -1 ||
 	    sigaction(SIGTERM, &act, NULL) == -1)
-		return err_set(e, ERR_SYS, "signals: %s", strerror(errno));
+		return err_errno(e, "signals");
 	while (!is_interrupted && ferror(stdout) == 0) {
 		watch_turn(c, &w);
 		if (!is_interrupted)

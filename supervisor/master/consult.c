@@ -39,7 +39,7 @@ drop_privileges(const struct users *users, enum msg_role role, struct err *e)
 	if (users_find(users, role, &user) && privdrop_apply(&user, e) != 0)
 		return e->code;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+		return err_errno(e, "prctl");
 	return 0;
 }
 
@@ -92,7 +92,7 @@ consult_purge(const char *program, const char *id, bool is_agreed, int lock,
 	if ((lock != STDERR_FILENO + 1 &&
 		dup2(lock, STDERR_FILENO + 1) == -1) ||
 	    fcntl(STDERR_FILENO + 1, F_SETFD, 0) == -1)
-		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
+		(void)err_errno(e, "the lock");
 	else
 		become(program, MSG_ROLE_WORKER, words, STDERR_FILENO + 2, conf,
 		    users, e);

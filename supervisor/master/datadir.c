@@ -31,8 +31,7 @@ static const struct privdrop_user root_user = {.name = "root"};
 static int
 fail(struct err *e, const char *what, const char *path)
 {
-	return err_set(
-	    e, ERR_SYS, "DATA_DIR: %s %s: %s", what, path, strerror(errno));
+	return err_errno(e, "DATA_DIR: %s %s", what, path);
 }
 
 /* Opened once and then changed by descriptor: in the layout of old the front
@@ -55,8 +54,8 @@ set_owner(int fd, const struct place *p, const struct stat *st, struct err *e)
 	    (st->st_uid == p->owner->uid && st->st_gid == p->owner->gid))
 		return 0;
 	if (fchown(fd, p->owner->uid, p->owner->gid) == -1)
-		return err_set(e, ERR_SYS, "DATA_DIR: chown %s to %s: %s",
-		    p->name, p->owner->name, strerror(errno));
+		return err_errno(
+		    e, "DATA_DIR: chown %s to %s", p->name, p->owner->name);
 	return st->st_uid != p->owner->uid;
 }
 
@@ -118,8 +117,7 @@ prepare_part(int data, const char *path, const struct place *p, struct err *e)
 	bool is_new = mkdirat(data, p->name, p->mode) == 0;
 
 	if (!is_new && errno != EEXIST)
-		return err_set(e, ERR_SYS, "DATA_DIR: mkdir %s/%s: %s", path,
-		    p->name, strerror(errno));
+		return err_errno(e, "DATA_DIR: mkdir %s/%s", path, p->name);
 	/* Else the database that is made below it could go with its name. */
 	if (is_new && fsync(data) == -1)
 		return fail(e, "sync", path);
@@ -169,14 +167,12 @@ enter(int *at, const char *name, const char *path, uid_t owner, struct err *e)
 	    openat(*at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "open %s: %s", path, strerror(errno));
+		return err_errno(e, "open %s", path);
 	if (*at >= 0)
 		(void)close(*at);
 	*at = fd;
 	if (fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_SYS, "stat %s: %s", path, strerror(errno));
+		return err_errno(e, "stat %s", path);
 	return check_one(path, &st, owner, e);
 }
 
@@ -267,8 +263,7 @@ look(int data, int front, int keep, const char *path, const char *name,
 	if (fstatat(data, name, &here, AT_SYMLINK_NOFOLLOW) == -1) {
 		if (errno == ENOENT)
 			return 0;
-		return err_set(e, ERR_SYS, "DATA_DIR: stat %s/%s: %s", path,
-		    name, strerror(errno));
+		return err_errno(e, "DATA_DIR: stat %s/%s", path, name);
 	}
 	if (is_same_file(&here, keep))
 		return 0;
@@ -334,8 +329,7 @@ relocate_data(int data, int front, int keep, const char *path, struct err *e)
 		n++;
 	}
 	if (n > 0 && (fsync(front) == -1 || fsync(data) == -1))
-		return err_set(e, ERR_SYS, "DATA_DIR: fsync %s: %s", path,
-		    strerror(errno));
+		return err_errno(e, "DATA_DIR: fsync %s", path);
 	return n;
 }
 
@@ -460,8 +454,7 @@ prepare(const char *path, const char *artifacts, const struct users *u,
 		return err_wrap(e, "DATA_DIR");
 	absolute = realpath(path, NULL);
 	if (absolute == NULL)
-		return err_set(
-		    e, ERR_SYS, "DATA_DIR: %s: %s", path, strerror(errno));
+		return err_errno(e, "DATA_DIR: %s", path);
 	fd = open_dir(AT_FDCWD, absolute, absolute, e);
 	if (fd < 0)
 		return fd;

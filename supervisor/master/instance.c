@@ -33,8 +33,7 @@ struct instance_file {
 static int
 fail(struct err *e, const char *path, const char *what)
 {
-	return err_set(
-	    e, ERR_SYS, "%s/" NAME ": %s: %s", path, what, strerror(errno));
+	return err_errno(e, "%s/" NAME ": %s", path, what);
 }
 
 /* What a copy of the file does not have: its number and when it was made. */

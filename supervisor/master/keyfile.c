@@ -19,8 +19,7 @@
 static int
 fail(struct err *e, const char *what, const char *path)
 {
-	return err_set(e, ERR_SYS, "SECRETS_KEY_FILE: %s %s: %s", what, path,
-	    strerror(errno));
+	return err_errno(e, "SECRETS_KEY_FILE: %s %s", what, path);
 }
 
 /* ---- reading */

@@ -330,8 +330,7 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 	p->quiet = false;
 	p->has_spoken = false;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
-		return err_set(
-		    e, ERR_SYS, "%s: socketpair: %s", p->name, strerror(errno));
+		return err_errno(e, "%s: socketpair", p->name);
 	ours = fds[0];
 	theirs = fds[1];
 	(void)snprintf(arg, sizeof(arg), "%u", p->index);

@@ -52,7 +52,7 @@ listener_describe(struct listener *l, struct err *e)
 
 	memset(&a, 0, sizeof(a));
 	if (getsockname(l->fd, &a.any, &len) == -1)
-		return err_set(e, ERR_SYS, "getsockname: %s", strerror(errno));
+		return err_errno(e, "getsockname");
 	if (a.any.sa_family == AF_INET) {
 		l->port = ntohs(a.v4.sin_port);
 		(void)inet_ntop(AF_INET, &a.v4.sin_addr, text, sizeof(text));
@@ -82,8 +82,7 @@ bind_failed(const char *bind, uint16_t port, struct err *e)
 	if (errno == EADDRNOTAVAIL)
 		return err_set(e, ERR_SYS,
 		    "this machine has no address %s: set BIND", bind);
-	return err_set(e, ERR_SYS, "listen on %s port %u: %s", bind, port,
-	    strerror(errno));
+	return err_errno(e, "listen on %s port %u", bind, port);
 }
 
 /* A socket that listens; -1 and errno. */
@@ -177,8 +176,7 @@ listen_open_admin(int data, const char *name, struct listener *l, struct err *e)
 
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd == -1 || bind_admin(fd, data, name) != 0)
-		return err_set(e, ERR_SYS, "DATA_DIR: listen on %s: %s", name,
-		    strerror(errno));
+		return err_errno(e, "DATA_DIR: listen on %s", name);
 	*l = (struct listener){.fd = fd}; /* the caller's to close */
 	fd = -1;
 	(void)snprintf(l->address, sizeof(l->address), "%s", name);

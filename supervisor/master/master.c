@@ -233,10 +233,10 @@ open_signals(struct master *m, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
 		(void)sigaddset(&set, wanted[i]);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) == -1)
-		return err_set(e, ERR_SYS, "sigprocmask: %s", strerror(errno));
+		return err_errno(e, "sigprocmask");
 	m->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (m->signal_fd == -1)
-		return err_set(e, ERR_SYS, "signalfd: %s", strerror(errno));
+		return err_errno(e, "signalfd");
 	m->signals = event_new(
 	    m->base, m->signal_fd, EV_READ | EV_PERSIST, signal_cb, m);
 	if (m->signals == NULL || event_add(m->signals, NULL) == -1)

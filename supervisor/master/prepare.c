@@ -220,7 +220,7 @@ shed_rights(struct err *e)
 	spawn_raise_limits();
 	slice_shorten(SLICE_INHERITED);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+		return err_errno(e, "prctl");
 	if (privdrop_bound(needed, e) != 0)
 		return ERR_SYS;
 	return privdrop_keep(needed, e);

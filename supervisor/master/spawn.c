@@ -31,8 +31,7 @@ own_directory(char *out, size_t size, struct err *e)
 	char *slash;
 
 	if (n < 0)
-		return err_set(
-		    e, ERR_SYS, "/proc/self/exe: %s", strerror(errno));
+		return err_errno(e, "/proc/self/exe");
 	out[n] = '\0';
 	slash = strrchr(out, '/');
 	if (slash == NULL)
@@ -136,18 +135,17 @@ arrange_descriptors(int channel, struct err *e)
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	if (null == -1 || dup2(null, STDIN_FILENO) == -1)
-		return err_set(e, ERR_SYS, "/dev/null: %s", strerror(errno));
+		return err_errno(e, "/dev/null");
 	/* dup2 of a descriptor onto itself would leave close-on-exec set. */
 	if (channel == CHILD_CTL_FD) {
 		if (fcntl(channel, F_SETFD, 0) == -1)
-			return err_set(
-			    e, ERR_SYS, "channel: %s", strerror(errno));
+			return err_errno(e, "channel");
 	} else if (dup2(channel, CHILD_CTL_FD) == -1) {
-		return err_set(e, ERR_SYS, "channel: %s", strerror(errno));
+		return err_errno(e, "channel");
 	}
 	/* Output of a library goes where the log goes. */
 	if (dup2(STDERR_FILENO, STDOUT_FILENO) == -1)
-		return err_set(e, ERR_SYS, "stdout: %s", strerror(errno));
+		return err_errno(e, "stdout");
 	fd_close_from(CHILD_CTL_FD + 1);
 	return 0;
 }
@@ -177,7 +175,7 @@ refuse_core(struct err *e)
 	const struct rlimit none = {0, 0};
 
 	if (setrlimit(RLIMIT_CORE, &none) == -1)
-		return err_set(e, ERR_SYS, "RLIMIT_CORE: %s", strerror(errno));
+		return err_errno(e, "RLIMIT_CORE");
 	return 0;
 }
 
@@ -188,7 +186,7 @@ tie_to_parent(pid_t parent, struct err *e)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
-		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+		return err_errno(e, "prctl");
 	if (getppid() != parent)
 		_exit(0);
 	return 0;
@@ -268,8 +266,7 @@ spawn_child(const struct spawn *s, int channel, pid_t *pid, struct err *e)
 	pid_t made = fork();
 
 	if (made == -1)
-		return err_set(
-		    e, ERR_SYS, "fork of %s: %s", s->name, strerror(errno));
+		return err_errno(e, "fork of %s", s->name);
 	if (made == 0)
 		run_child(s, channel, parent);
 	*pid = made;

@@ -1,3 +1,5 @@
+#include <errno.h>
+
 #include "common/err.h"
 #include "tests/unit/test.h"
 
@@ -8,6 +10,16 @@ TEST(a_text_is_kept_with_its_code)
 	assert_int_equal(err_set(&e, ERR_SYS, "open %s", "/x"), ERR_SYS);
 	assert_int_equal(e.code, ERR_SYS);
 	assert_string_equal(e.msg, "open /x");
+}
+
+TEST(what_errno_means_stands_behind_the_text)
+{
+	struct err e;
+
+	errno = ENOENT;
+	assert_int_equal(err_errno(&e, "open %s", "/x"), ERR_SYS);
+	assert_int_equal(e.code, ERR_SYS);
+	assert_string_equal(e.msg, "open /x: No such file or directory");
 }
 
 TEST(a_missing_place_for_the_text_is_fine)
