@@ -156,6 +156,21 @@ fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
 }
 
 int
+fd_copy_sealed(const char *name, int fd, size_t n, struct err *e)
+{
+	uint8_t *mem = xmalloc(n);
+	int copy;
+
+	if (fd_pread_all(fd, mem, n, 0, e) != (ssize_t)n)
+		copy = err_set(e, ERR_INVAL, "short read");
+	else
+		copy = fd_memfd_sealed(name, mem, n, e);
+	explicit_bzero(mem, n);
+	free(mem);
+	return copy;
+}
+
+int
 fd_lock(int fd, uint32_t patience_ms)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_STEP_MS * 1000000L};

@@ -22,6 +22,9 @@ int fd_memfd(const char *name, struct err *e) MUSTCHECK;
  * change, position 0.  Returns the descriptor or a negative ERR_*.  */
 int fd_memfd_sealed(
     const char *name, const void *p, size_t n, struct err *e) MUSTCHECK;
+/* fd_copy_sealed - such a file with the first n bytes of fd, which may be a
+ * secret; the descriptor, or a negative ERR_* */
+int fd_copy_sealed(const char *name, int fd, size_t n, struct err *e) MUSTCHECK;
 /* fd_lock - flock LOCK_EX, tried for patience_ms: the lock of a server that was
  * killed goes only when its last process has ended, which may be in the middle
  * of a sync.  Blocks meanwhile.  0, or -1 with errno; EWOULDBLOCK: somebody

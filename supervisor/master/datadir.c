@@ -96,6 +96,16 @@ settle(int fd, const struct place *p, struct err *e)
 	return rc < 0 ? rc : changed;
 }
 
+/* datadir_close closes and frees. */
+static void
+take(struct datadir *d, int *fd, char **path)
+{
+	d->lock_fd = *fd;
+	*fd = -1;
+	d->path = *path;
+	*path = NULL;
+}
+
 static int
 lock_dir(int fd, const char *path, uint32_t patience_ms, struct err *e)
 {
@@ -468,10 +478,7 @@ prepare(const char *path, const char *artifacts, const struct users *u,
 		rc = prepare_parts(fd, absolute, artifacts, u, e);
 	if (rc < 0)
 		return rc;
-	d->lock_fd = fd; /* datadir_close closes and frees */
-	fd = -1;
-	d->path = absolute;
-	absolute = NULL;
+	take(d, &fd, &absolute);
 	return 0;
 }
 
@@ -501,10 +508,7 @@ datadir_lock(const char *path, struct datadir *d, struct err *e)
 		return fd;
 	if (lock_dir(fd, absolute, FD_LOCK_PATIENCE_MS, e) != 0)
 		return e->code;
-	d->lock_fd = fd; /* datadir_close closes and frees */
-	fd = -1;
-	d->path = absolute;
-	absolute = NULL;
+	take(d, &fd, &absolute);
 	return 0;
 }
 

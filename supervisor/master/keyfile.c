@@ -52,9 +52,8 @@ static int
 read_file(const char *path, int *out, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
-	uint8_t mem[FILE_MAX];
 	off_t size;
-	int copy = -1;
+	int copy;
 
 	/* O_NONBLOCK: a FIFO must not hold us up. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -63,15 +62,9 @@ read_file(const char *path, int *out, struct err *e)
 		    "SECRETS_KEY_FILE: open %s: %s", path, strerror(errno));
 	if (check_file(fd, path, &size, e) != 0)
 		return e->code;
-	if (fd_pread_all(fd, mem, (size_t)size, 0, e) != (ssize_t)size)
-		(void)err_set(
-		    e, ERR_SYS, "SECRETS_KEY_FILE: %s: short read", path);
-	else
-		copy =
-		    fd_memfd_sealed("SECRETS_KEY_FILE", mem, (size_t)size, e);
-	explicit_bzero(mem, sizeof(mem));
+	copy = fd_copy_sealed("SECRETS_KEY_FILE", fd, (size_t)size, e);
 	if (copy < 0)
-		return e->code;
+		return err_wrap(e, "SECRETS_KEY_FILE: %s", path);
 	*out = copy;
 	return 0;
 }

@@ -94,7 +94,7 @@ on_crew_ready(void *arg)
 		return;
 	m->state = MASTER_RUNNING;
 	log_info("ready");
-	notify_ready(m->notify);
+	notify_say(m->notify, "READY=1");
 	say_ready(m);
 }
 
@@ -138,7 +138,7 @@ stop(struct master *m)
 	}
 	m->state = MASTER_STOPPING;
 	log_info("stopping; calls in flight have %u ms", left_ms);
-	notify_stopping(m->notify);
+	notify_say(m->notify, "STOPPING=1");
 	listen_close(&m->given->listener);
 	listen_close(&m->given->admin);
 	crew_stop(m->crew, left_ms);
@@ -182,7 +182,7 @@ reload(struct master *m)
 	reload_tls(m);
 	log_info("configuration reloaded");
 	if (m->state == MASTER_RUNNING)
-		notify_ready(m->notify);
+		notify_say(m->notify, "READY=1");
 }
 
 /* SIGHUP comes from a person, or from the kernel when the terminal that we were
@@ -249,7 +249,7 @@ watchdog_cb(void *arg)
 {
 	struct master *m = arg;
 
-	notify_watchdog(m->notify);
+	notify_say(m->notify, "WATCHDOG=1");
 	timer_set_ms(m->watchdog, notify_watchdog_ms(m->notify));
 }
 

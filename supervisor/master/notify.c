@@ -105,8 +105,8 @@ notify_watchdog_ms(const struct notify *n)
 	return n->watchdog_ms;
 }
 
-static void
-notify_send(struct notify *n, const char *text)
+void
+notify_say(struct notify *n, const char *text)
 {
 	if (n->fd == -1)
 		return;
@@ -116,31 +116,13 @@ notify_send(struct notify *n, const char *text)
 }
 
 void
-notify_ready(struct notify *n)
-{
-	notify_send(n, "READY=1");
-}
-
-void
 notify_reloading(struct notify *n)
 {
 	char text[64];
 
 	(void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
 	    (unsigned long long)clock_mono_us());
-	notify_send(n, text);
-}
-
-void
-notify_stopping(struct notify *n)
-{
-	notify_send(n, "STOPPING=1");
-}
-
-void
-notify_watchdog(struct notify *n)
-{
-	notify_send(n, "WATCHDOG=1");
+	notify_say(n, text);
 }
 
 /* One line: a newline in the text would begin another assignment. */
@@ -157,5 +139,5 @@ notify_status(struct notify *n, const char *fmt, ...)
 	for (char *p = text; *p != '\0'; p++)
 		if (*p == '\n')
 			*p = ' ';
-	notify_send(n, text);
+	notify_say(n, text);
 }

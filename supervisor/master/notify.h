@@ -17,10 +17,9 @@ void notify_close(struct notify *n);
 /* notify_watchdog_ms - send WATCHDOG=1 this often; 0: not wanted */
 uint32_t notify_watchdog_ms(const struct notify *n);
 
-void notify_ready(struct notify *n);
-void notify_reloading(struct notify *n); /* notify_ready ends it */
-void notify_stopping(struct notify *n);
-void notify_watchdog(struct notify *n);
+/* notify_say - "READY=1", "STOPPING=1" or "WATCHDOG=1" */
+void notify_say(struct notify *n, const char *text);
+void notify_reloading(struct notify *n); /* READY=1 ends it */
 void notify_status(struct notify *n, const char *fmt, ...) PRINTF(2, 3);
 
 #endif

@@ -78,9 +78,7 @@ copy_file(const struct tls_file *f, const char *path, int *out, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
 	struct stat st;
-	uint8_t *mem;
-	size_t n;
-	int copy = ERR_SYS;
+	int copy;
 
 	/* O_NONBLOCK: a FIFO must not hold us up. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -89,17 +87,9 @@ copy_file(const struct tls_file *f, const char *path, int *out, struct err *e)
 	if (check_file(f, path, fd, &st, e) != 0)
 		return e->code;
 	warn_once_only(f, path, &st);
-	n = (size_t)st.st_size;
-	mem = xmalloc(n);
-	if (fd_pread_all(fd, mem, n, 0, e) != (ssize_t)n)
-		(void)err_set(
-		    e, ERR_INVAL, "%s: %s: short read", f->name, path);
-	else
-		copy = fd_memfd_sealed(f->name, mem, n, e);
-	explicit_bzero(mem, n);
-	free(mem);
+	copy = fd_copy_sealed(f->name, fd, (size_t)st.st_size, e);
 	if (copy < 0)
-		return e->code;
+		return err_wrap(e, "%s: %s", f->name, path);
 	*out = copy;
 	return 0;
 }
