@@ -38,41 +38,30 @@ buf_room(const struct buf *b)
 }
 
 /*
- * Make n bytes writable behind the end.  Moving the unread bytes to the front
- * is done only when at least as many were consumed, so that each byte is
- * moved a constant number of times however the buffer is used.
+ * Make n bytes writable behind the end.  The unread bytes move to the front
+ * only when at least as many were consumed, or when the memory grows, so that
+ * each byte is moved a constant number of times however the buffer is used.
  */
 static void
 buf_make_space(struct buf *b, size_t n)
 {
-	size_t len = buf_len(b), cap;
-	uint8_t *mem;
+	size_t len = buf_len(b), cap = b->cap;
 
-	if (b->mem != NULL && n <= b->cap - b->end)
+	if (b->mem != NULL && n <= cap - b->end)
 		return;
-	if (b->mem != NULL && b->start >= len && n <= b->cap - len) {
+	if (n > cap - len || b->start < len || b->mem == NULL) {
+		cap = cap < BUF_FIRST_BYTES / 2 ? BUF_FIRST_BYTES : cap * 2;
+		if (cap > buf_max(b))
+			cap = buf_max(b);
+		if (cap < len + n)
+			cap = len + n;
+	}
+	if (b->start > 0)
 		memmove(b->mem, b->mem + b->start, len);
-		b->start = 0;
-		b->end = len;
-		return;
-	}
-	cap = b->cap < BUF_FIRST_BYTES / 2 ? BUF_FIRST_BYTES : b->cap * 2;
-	if (cap > buf_max(b))
-		cap = buf_max(b);
-	if (cap < len + n)
-		cap = len + n;
-	if (cap == 0)
-		cap = 1;
-	if (b->start == 0) { /* the kernel may move pages, not bytes */
+	b->start = 0;
+	b->end = len;
+	if (cap != b->cap || b->mem == NULL)
 		b->mem = xreallocarray(b->mem, 1, cap);
-	} else {
-		mem = xmalloc(cap);
-		memcpy(mem, b->mem + b->start, len);
-		free(b->mem);
-		b->mem = mem;
-		b->start = 0;
-		b->end = len;
-	}
 	b->cap = cap;
 }
 

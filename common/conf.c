@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <strings.h>
 
-#include "common/buf.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -474,137 +473,91 @@ conf_load_env(struct conf *c, struct err *e)
 
 #define CONF_FILE_MAX (256u << 10)
 
-struct conf_reader {
-	const char *p;
-	const char *end;
-	unsigned int line;
-};
-
-static int
-conf_reader_peek(const struct conf_reader *r)
-{
-	return r->p < r->end ? (unsigned char)*r->p : -1;
-}
-
-static int
-conf_reader_next(struct conf_reader *r)
-{
-	int c = conf_reader_peek(r);
-
-	if (c >= 0)
-		r->p++;
-	if (c == '\n')
-		r->line++;
-	return c;
-}
-
-static void
-conf_reader_skip(struct conf_reader *r, const char *set)
-{
-	int c;
-
-	while ((c = conf_reader_peek(r)) > 0 && strchr(set, c) != NULL)
-		(void)conf_reader_next(r);
-}
-
-static void
-conf_reader_skip_line(struct conf_reader *r)
-{
-	int c;
-
-	do
-		c = conf_reader_next(r);
-	while (c >= 0 && c != '\n');
-}
-
-/* No limit to exceed: the text is never longer than the file. */
-static void
-conf_put(struct buf *b, int c)
-{
-	char byte = (char)c;
-
-	if (buf_append(b, &byte, 1) != 0)
-		abort();
-}
-
 /* Up to the closing quote, which is taken too. */
 static int
-conf_read_quoted(struct conf_reader *r, int quote, struct buf *b, struct err *e)
+conf_read_quoted(const char **p, char quote, char **to, struct err *e)
 {
-	for (;;) {
-		int c = conf_reader_next(r);
-
-		if (c < 0)
+	for (;; (*p)++) {
+		if (**p == '\0')
 			return err_set(
 			    e, ERR_PARSE, "the closing %c is missing", quote);
-		if (c == quote)
+		if (**p == quote) {
+			(*p)++;
 			return 0;
-		if (c == '\\' && quote == '"' && conf_reader_peek(r) >= 0) {
-			c = conf_reader_next(r);
-			if (c == '\n')
-				continue;
-			if (strchr("\"\\`$", c) == NULL)
-				conf_put(b, '\\');
 		}
-		conf_put(b, c);
+		if (**p == '\\' && quote == '"' && (*p)[1] != '\0') {
+			(*p)++;
+			if (**p == '\n')
+				continue;
+			if (strchr("\"\\`$", **p) == NULL)
+				*(*to)++ = '\\';
+		}
+		*(*to)++ = **p;
 	}
 }
 
-/* The value up to the end of its line. */
+/* The value up to the end of its line; it is never longer than the text. */
 static int
-conf_read_value(struct conf_reader *r, struct buf *b, struct err *e)
+conf_read_value(const char **p, char *value, struct err *e)
 {
-	size_t keep = 0; /* blanks up to here are part of the value */
+	char *to = value, *keep = value; /* blanks up to there are part of it */
 
-	conf_reader_skip(r, " \t");
-	for (;;) {
-		int c = conf_reader_next(r);
+	*p += strspn(*p, " \t");
+	while (**p != '\0') {
+		char c = *(*p)++;
 
-		if (c < 0 || c == '\n')
+		if (c == '\n')
 			break;
 		if (c == '\'' || c == '"') {
-			if (conf_read_quoted(r, c, b, e) != 0)
+			if (conf_read_quoted(p, c, &to, e) != 0)
 				return ERR_PARSE;
-			keep = buf_len(b);
+			keep = to;
 			continue;
 		}
 		if (c == '\\') {
-			c = conf_reader_next(r);
-			if (c < 0)
+			c = **p;
+			if (c == '\0')
 				break;
+			(*p)++;
 			if (c == '\n')
 				continue;
-			conf_put(b, c);
-			keep = buf_len(b);
+			*to++ = c;
+			keep = to;
 			continue;
 		}
-		conf_put(b, c);
+		*to++ = c;
 		if (c != ' ' && c != '\t' && c != '\r')
-			keep = buf_len(b);
+			keep = to;
 	}
-	b->end = b->start + keep;
-	conf_put(b, '\0');
+	*keep = '\0';
 	return 0;
 }
 
 static int
-conf_read_key(struct conf_reader *r, char **key, struct err *e)
+conf_read_key(const char **p, char **key, struct err *e)
 {
-	const char *start = r->p, *end;
-	int c;
+	const char *start = *p;
+	size_t n = strcspn(start, "=\n");
 
-	while ((c = conf_reader_peek(r)) >= 0 && c != '=' && c != '\n')
-		(void)conf_reader_next(r);
-	end = r->p;
-	if (c != '=')
+	if (start[n] != '=')
 		return err_set(e, ERR_PARSE, "want KEY=value or a comment");
-	(void)conf_reader_next(r);
-	while (end > start && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	if (end == start)
+	*p = start + n + 1;
+	while (n > 0 && conf_is_blank(start[n - 1]))
+		n--;
+	if (n == 0)
 		return err_set(e, ERR_PARSE, "the key before = is missing");
-	*key = xstrndup(start, (size_t)(end - start));
+	*key = xstrndup(start, n);
 	return 0;
+}
+
+static unsigned int
+conf_line_of(const char *text, const char *at)
+{
+	unsigned int line = 1;
+
+	for (; text < at; text++)
+		line += *text == '\n';
+	return line;
 }
 
 int
@@ -612,35 +565,35 @@ conf_file_parse(const char *text, size_t len, const char *name,
     int (*cb)(const char *key, const char *value, void *arg, struct err *e),
     void *arg, struct err *e)
 {
-	struct conf_reader r = {text, text + len, 1};
+	AUTO(auto_free) char *copy = xcalloc(1, len + 1);
+	AUTO(auto_free) char *value = xmalloc(len + 1);
+	const char *p = copy, *start;
 	struct err own = {0};
 	int rc = 0;
 
-	if (len > 0 && memchr(text, '\0', len) != NULL)
+	if (len > 0)
+		memcpy(copy, text, len);
+	if (strlen(copy) != len)
 		return err_set(
 		    e, ERR_PARSE, "%s has a NUL byte: no text", name);
 	while (rc == 0) {
 		AUTO(auto_free) char *key = NULL;
-		struct buf value;
-		unsigned int line;
 
-		conf_reader_skip(&r, " \t\r\n");
-		line = r.line;
-		if (conf_reader_peek(&r) < 0)
+		start = p += strspn(p, " \t\r\n");
+		if (*p == '\0')
 			break;
-		if (strchr("#;", conf_reader_peek(&r)) != NULL) {
-			conf_reader_skip_line(&r);
+		if (*p == '#' || *p == ';') {
+			p += strcspn(p, "\n");
 			continue;
 		}
-		buf_init(&value, 0);
-		rc = conf_read_key(&r, &key, &own);
+		rc = conf_read_key(&p, &key, &own);
 		if (rc == 0)
-			rc = conf_read_value(&r, &value, &own);
+			rc = conf_read_value(&p, value, &own);
 		if (rc == 0)
-			rc = cb(key, (char *)buf_data(&value), arg, &own);
-		buf_clear(&value);
+			rc = cb(key, value, arg, &own);
 		if (rc != 0)
-			return err_set(e, rc, "%s:%u: %s", name, line, own.msg);
+			(void)err_set(e, rc, "%s:%u: %s", name,
+			    conf_line_of(copy, start), own.msg);
 	}
 	return rc;
 }

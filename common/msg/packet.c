@@ -86,12 +86,17 @@ ipc_msg_get(struct ipc_msg *m, const struct codec *c, void *to, struct err *e)
 	return msg_give_fds(m, c, to, e);
 }
 
+static void
+close_fds(const int *fds, unsigned int *n)
+{
+	while (*n > 0)
+		(void)close(fds[--*n]);
+}
+
 void
 ipc_msg_close_fds(struct ipc_msg *m)
 {
-	for (unsigned int i = 0; i < m->nfds; i++)
-		(void)close(m->fds[i]);
-	m->nfds = 0;
+	close_fds(m->fds, &m->nfds);
 }
 
 /* ---- out */
@@ -159,22 +164,13 @@ packet_drop(const struct codec *c, const void *m)
 	int fds[IPC_FDS_MAX];
 	unsigned int n = out_find_fds(c, m, fds);
 
-	for (unsigned int i = 0; i < n; i++)
-		(void)close(fds[i]);
-}
-
-static void
-out_close_fds(struct ipc_out *o)
-{
-	for (unsigned int i = 0; i < o->nfds; i++)
-		(void)close(o->fds[i]);
-	o->nfds = 0;
+	close_fds(fds, &n);
 }
 
 void
 ipc_out_reset(struct ipc_out *o)
 {
-	out_close_fds(o);
+	close_fds(o->fds, &o->nfds);
 	if (o->b.cap > IPC_KEEP_BYTES)
 		buf_clear(&o->b);
 	else
@@ -184,6 +180,6 @@ ipc_out_reset(struct ipc_out *o)
 void
 ipc_out_clear(struct ipc_out *o)
 {
-	out_close_fds(o);
+	close_fds(o->fds, &o->nfds);
 	buf_clear(&o->b);
 }
