@@ -8,7 +8,6 @@
 #ifndef TESTS_COMMON_CHILD_FIXTURE_H
 #define TESTS_COMMON_CHILD_FIXTURE_H
 
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -163,10 +162,7 @@ struct fixture {
 	int fd; /* of chan */
 	pid_t pid;
 	int report;
-	enum {
-		LINK_OPEN,
-		LINK_CLOSED
-	} link;
+	bool is_closed;
 	/* Of what was received: how often, and its number fields. */
 	unsigned int seen[IPC_STILL_STARTING + 1];
 	uint32_t fields[4];
@@ -174,98 +170,37 @@ struct fixture {
 };
 
 static inline int
-on_hello(void *arg, const struct msg_hello *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)e;
-	f->seen[IPC_HELLO]++;
-	f->fields[0] = m->version;
-	f->fields[1] = m->role;
-	f->fields[2] = m->index;
-	f->fields[3] = m->pid;
-	return 0;
-}
-
-static inline int
-on_ready(void *arg, const struct msg_ready *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)m;
-	(void)e;
-	f->seen[IPC_READY]++;
-	return 0;
-}
-
-static inline int
-on_pong(void *arg, const struct msg_pong *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)m;
-	(void)e;
-	f->seen[IPC_PONG]++;
-	return 0;
-}
-
-static inline int
-on_counts(void *arg, const struct msg_counts *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)e;
-	f->seen[IPC_COUNTS]++;
-	f->fields[0] = m->done;
-	f->fields[1] = m->active;
-	return 0;
-}
-
-static inline int
-on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)e;
-	f->seen[IPC_LAST_WORDS]++;
-	f->fields[0] = m->status;
-	assert_true(strlen(m->reason) < sizeof(f->text));
-	memcpy(f->text, m->reason, strlen(m->reason) + 1);
-	return 0;
-}
-
-static inline int
-on_tls_taken(void *arg, const struct msg_tls_taken *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)e;
-	f->seen[IPC_TLS_TAKEN]++;
-	f->fields[0] = m->number;
-	f->fields[1] = m->good;
-	return 0;
-}
-
-static inline int
-on_still_starting(void *arg, const struct msg_still_starting *m, struct err *e)
-{
-	struct fixture *f = arg;
-
-	(void)m;
-	(void)e;
-	f->seen[IPC_STILL_STARTING]++;
-	return 0;
-}
-
-static inline int
 on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 {
-	static const struct msg_child_to_master handlers = {on_hello, on_ready,
-	    on_pong, on_counts, on_last_words, on_tls_taken, on_still_starting};
-	const unsigned int any_state = UINT_MAX;
+	struct fixture *f = arg;
+	struct msg_hello hello;
+	struct msg_counts counts;
+	struct msg_last_words words;
+	struct msg_tls_taken taken;
+	int rc = 0;
 
 	(void)chan;
-	if (msg_dispatch_child_to_master(&handlers, any_state, m, arg, e) != 0)
+	assert_true(m->type < ARRAY_LEN(f->seen));
+	f->seen[m->type]++;
+	if (m->type == IPC_HELLO && (rc = msg_get_hello(m, &hello, e)) == 0) {
+		f->fields[0] = hello.version;
+		f->fields[1] = hello.role;
+		f->fields[2] = hello.index;
+		f->fields[3] = hello.pid;
+	} else if (m->type == IPC_COUNTS &&
+	    (rc = msg_get_counts(m, &counts, e)) == 0) {
+		f->fields[0] = counts.done;
+		f->fields[1] = counts.active;
+	} else if (m->type == IPC_LAST_WORDS &&
+	    (rc = msg_get_last_words(m, &words, e)) == 0) {
+		f->fields[0] = words.status;
+		(void)snprintf(f->text, sizeof(f->text), "%s", words.reason);
+	} else if (m->type == IPC_TLS_TAKEN &&
+	    (rc = msg_get_tls_taken(m, &taken, e)) == 0) {
+		f->fields[0] = taken.number;
+		f->fields[1] = taken.good;
+	}
+	if (rc != 0)
 		fail_msg("%s", e->msg);
 	return 0;
 }
@@ -277,7 +212,7 @@ on_close(struct ipc_chan *chan, const struct err *why, void *arg)
 
 	(void)chan;
 	(void)why;
-	f->link = LINK_CLOSED;
+	f->is_closed = true;
 }
 
 static const struct ipc_ops test_ops = {
@@ -344,7 +279,7 @@ wait_seen(struct fixture *f, enum ipc_type type, unsigned int times)
 
 	assert_int_equal(event_add(give_up, &patience), 0);
 	while (f->seen[type] < times) {
-		assert_int_equal(f->link, LINK_OPEN);
+		assert_false(f->is_closed);
 		assert_int_equal(event_base_loop(f->base, EVLOOP_ONCE), 0);
 	}
 	event_free(give_up);

@@ -139,24 +139,9 @@ try_plant_directory(void)
 	return mkdir(under("links", fact("uuid")), 0777);
 }
 static int
-try_list_links(void)
-{
-	return open(fact("links"), O_RDONLY | O_DIRECTORY);
-}
-static int
-try_write_agent_of_sandbox(void)
-{
-	return open(under("box", "agent"), O_WRONLY);
-}
-static int
 try_take_agent_of_sandbox(void)
 {
 	return unlink(under("box", "agent"));
-}
-static int
-try_put_in_sandbox_directory(void)
-{
-	return open(under("box", "new"), O_WRONLY | O_CREAT, 0600);
 }
 static int
 connect_to(const char *path)
@@ -173,69 +158,9 @@ try_engine_socket(void)
 	return connect_to(fact("engine"));
 }
 static int
-try_read_secret(void)
-{
-	return open(fact("secret"), O_RDONLY);
-}
-static int
-try_write_of_others(void)
-{
-	return open(fact("readable"), O_WRONLY);
-}
-static int
-try_write_worker(void)
-{
-	return open(fact("worker_program"), O_WRONLY);
-}
-static int
 try_take_worker(void)
 {
 	return unlink(fact("worker_program"));
-}
-static int
-try_write_agent(void)
-{
-	return open(fact("agent_program"), O_WRONLY);
-}
-static int
-try_shadow(void)
-{
-	return open("/etc/shadow", O_RDONLY);
-}
-
-static int
-open_of(const char *who, const char *what, int flags)
-{
-	char path[64];
-
-	(void)snprintf(
-	    path, sizeof(path), "/proc/%d/%s", (int)fact_pid(who), what);
-	return open(path, flags);
-}
-static int
-try_worker_memory(void)
-{
-	return open_of("worker", "mem", O_RDWR);
-}
-static int
-try_worker_descriptors(void)
-{
-	return open_of("worker", "fd", O_RDONLY | O_DIRECTORY);
-}
-static int
-try_worker_environment(void)
-{
-	return open_of("worker", "environ", O_RDONLY);
-}
-static int
-try_supervisor_memory(void)
-{
-	return open_of("supervisor", "mem", O_RDWR);
-}
-static int
-try_supervisor_descriptors(void)
-{
-	return open_of("supervisor", "fd", O_RDONLY | O_DIRECTORY);
 }
 
 static int
@@ -402,26 +327,6 @@ try_link_of_others(void)
 	return link(fact("readable"), under("front", "readable"));
 }
 static int
-try_read_of_others(void)
-{
-	return open(fact("readable"), O_RDONLY);
-}
-static int
-try_passwd(void)
-{
-	return open("/etc/passwd", O_RDONLY);
-}
-static int
-try_tmp(void)
-{
-	return open("/tmp", O_TMPFILE | O_RDWR, 0600);
-}
-static int
-try_shared_memory(void)
-{
-	return open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
-}
-static int
 try_link_at_home(void)
 {
 	return symlink("/", under("front", "root"));
@@ -487,36 +392,73 @@ try_listener_as_client(void)
 	return (int)sendmsg(fallen.listener, &mh, MSG_FASTOPEN);
 }
 
-#define TRY(name)                                                              \
-	{                                                                      \
-#name, try_##name                                              \
-	}
 struct fallen_try {
 	const char *name;
-	int (*run)(void);
+	int (*run)(void); /* NULL: open it */
+	const char *key, *below;
+	int flags;
 };
+#define TRY(name)                                                              \
+	{                                                                      \
+#name, try_##name, NULL, NULL, 0                               \
+	}
+/* The path of a fact, and below it; of a fact "/KEY", which is a pid, below its
+ * directory in /proc; without a fact, below is the path. */
+#define OPEN(name, key, below, flags)                                          \
+	{                                                                      \
+#name, NULL, key, below, flags                                 \
+	}
 /* Users and modes hold these. */
 static const struct fallen_try bare_tries[] = {TRY(rename_links),
     TRY(rename_itself), TRY(rename_data), TRY(exchange_links),
     TRY(make_in_data), TRY(link_in_data), TRY(plant_link), TRY(plant_directory),
-    TRY(list_links), TRY(write_agent_of_sandbox), TRY(take_agent_of_sandbox),
-    TRY(put_in_sandbox_directory), TRY(engine_socket), TRY(read_secret),
-    TRY(write_of_others), TRY(write_worker), TRY(take_worker), TRY(write_agent),
-    TRY(shadow), TRY(worker_memory), TRY(worker_descriptors),
-    TRY(worker_environment), TRY(supervisor_memory),
-    TRY(supervisor_descriptors), TRY(ptrace_worker), TRY(ptrace_supervisor),
-    TRY(read_worker), TRY(kill_worker), TRY(kill_supervisor),
-    TRY(signal_worker_by_descriptor), TRY(descriptor_of_worker),
-    TRY(limits_of_worker), TRY(priority_of_worker), TRY(root), TRY(worker_id),
-    TRY(root_group), TRY(groups), TRY(mount), TRY(bind_mount), TRY(chroot),
-    TRY(mount_namespace), TRY(handle), TRY(device)};
+    OPEN(list_links, "links", NULL, O_RDONLY | O_DIRECTORY),
+    OPEN(write_agent_of_sandbox, "box", "agent", O_WRONLY),
+    TRY(take_agent_of_sandbox),
+    OPEN(put_in_sandbox_directory, "box", "new", O_WRONLY | O_CREAT),
+    TRY(engine_socket), OPEN(read_secret, "secret", NULL, O_RDONLY),
+    OPEN(write_of_others, "readable", NULL, O_WRONLY),
+    OPEN(write_worker, "worker_program", NULL, O_WRONLY), TRY(take_worker),
+    OPEN(write_agent, "agent_program", NULL, O_WRONLY),
+    OPEN(shadow, NULL, "/etc/shadow", O_RDONLY),
+    OPEN(worker_memory, "/worker", "mem", O_RDWR),
+    OPEN(worker_descriptors, "/worker", "fd", O_RDONLY | O_DIRECTORY),
+    OPEN(worker_environment, "/worker", "environ", O_RDONLY),
+    OPEN(supervisor_memory, "/supervisor", "mem", O_RDWR),
+    OPEN(supervisor_descriptors, "/supervisor", "fd", O_RDONLY | O_DIRECTORY),
+    TRY(ptrace_worker), TRY(ptrace_supervisor), TRY(read_worker),
+    TRY(kill_worker), TRY(kill_supervisor), TRY(signal_worker_by_descriptor),
+    TRY(descriptor_of_worker), TRY(limits_of_worker), TRY(priority_of_worker),
+    TRY(root), TRY(worker_id), TRY(root_group), TRY(groups), TRY(mount),
+    TRY(bind_mount), TRY(chroot), TRY(mount_namespace), TRY(handle),
+    TRY(device)};
 /* The filter and Landlock hold these. */
 static const struct fallen_try filter_tries[] = {TRY(sockets), TRY(pair),
     TRY(user_namespace), TRY(fork), TRY(thread_in_namespace), TRY(io_uring),
     TRY(bpf), TRY(keys), TRY(userfaultfd), TRY(perf), TRY(link_of_others),
-    TRY(read_of_others), TRY(passwd), TRY(tmp), TRY(shared_memory),
+    OPEN(read_of_others, "readable", NULL, O_RDONLY),
+    OPEN(passwd, NULL, "/etc/passwd", O_RDONLY),
+    OPEN(tmp, NULL, "/tmp", O_TMPFILE | O_RDWR),
+    OPEN(shared_memory, NULL, "/dev/shm", O_TMPFILE | O_RDWR),
     TRY(link_at_home), TRY(set_id_program), TRY(to_be_debugged),
     TRY(listener_as_client)};
+
+static int
+try_open(const struct fallen_try *t)
+{
+	char path[1024];
+
+	if (t->key == NULL)
+		return open(t->below, t->flags, 0600);
+	if (t->key[0] == '/')
+		(void)snprintf(path, sizeof(path), "/proc/%d/%s",
+		    (int)fact_pid(t->key + 1), t->below);
+	else
+		(void)snprintf(path, sizeof(path), "%s%s%s", fact(t->key),
+		    t->below == NULL ? "" : "/",
+		    t->below == NULL ? "" : t->below);
+	return open(path, t->flags, 0600);
+}
 
 static void
 run_tries(const struct fallen_try *tries, size_t n)
@@ -525,7 +467,8 @@ run_tries(const struct fallen_try *tries, size_t n)
 		int rc;
 
 		errno = 0;
-		rc = tries[i].run();
+		rc =
+		    tries[i].run != NULL ? tries[i].run() : try_open(&tries[i]);
 		if (rc >= 0)
 			(void)fprintf(
 			    fallen.report, "BROKE %s\n", tries[i].name);
@@ -724,14 +667,6 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 		fallen.worker =
 		    ipc_chan_new(fallen.base, fd, "worker", &worker_ops, NULL);
 }
-static void
-on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
-{
-	(void)index;
-	(void)delay_ms;
-	(void)throttled;
-	(void)arg;
-}
 static NORETURN void
 on_drain(uint32_t left_ms, void *arg)
 {
@@ -742,7 +677,6 @@ on_drain(uint32_t left_ms, void *arg)
 static const struct child_ops ops = {.on_config = on_config,
     .on_listen = on_listen,
     .on_peer = on_peer,
-    .on_peer_gone = on_peer_gone,
     .on_drain = on_drain};
 
 int
