@@ -55,35 +55,21 @@ explain(const struct api_failure *f, struct err *e)
 const struct api_server docker_server = {explain, ended};
 
 struct api_call *
-docker_ask_full(struct docker *d, const struct api_ask *ask)
+docker_ask(struct docker *d, const struct api_ask *ask, const char *path, ...)
 {
 	struct api_ask full = *ask;
-	char path[API_PATH_MAX];
-
-	(void)snprintf(
-	    path, sizeof(path), "/%s%s", d->engine.version, ask->path);
-	full.path = path;
-	return api_start(d->api, &full);
-}
-
-struct api_call *
-docker_ask(struct docker *d, const char *method, uint32_t timeout_ms,
-    void (*on_done)(const struct api_answer *, void *), void *arg,
-    const char *path, ...)
-{
 	char text[API_PATH_MAX];
-	struct api_ask ask = {.method = method,
-	    .path = text,
-	    .timeout_ms = timeout_ms,
-	    .max_body = ANSWER_SMALL_MAX,
-	    .on_done = on_done,
-	    .arg = arg};
 	va_list ap;
+	int n;
 
+	n = snprintf(text, sizeof(text), "/%s", d->engine.version);
 	va_start(ap, path);
-	(void)vsnprintf(text, sizeof(text), path, ap);
+	(void)vsnprintf(text + n, sizeof(text) - (size_t)n, path, ap);
 	va_end(ap);
-	return docker_ask_full(d, &ask);
+	full.path = text;
+	if (full.max_body == 0)
+		full.max_body = ANSWER_SMALL_MAX;
+	return api_start(d->api, &full);
 }
 
 int
@@ -98,4 +84,10 @@ docker_fail(const struct api_answer *a, const char *what, struct err *e)
 	answer_message(a->body, a->len, text);
 	return err_set(e, a->status == 404 ? ERR_NOTFOUND : ERR_BACKEND,
 	    "%s: the engine answers %ld: %s", what, a->status, text);
+}
+
+int
+docker_check(const struct api_answer *a, const char *what, struct err *e)
+{
+	return a->rc == 0 && a->status == 200 ? 0 : docker_fail(a, what, e);
 }

@@ -67,6 +67,15 @@ list(const char *const *items)
 }
 
 static json_t *
+object_of(const char *key, json_t *only)
+{
+	json_t *o = json_object();
+
+	put(o, key, only);
+	return o;
+}
+
+static json_t *
 list_of(json_t *only)
 {
 	json_t *a = json_array();
@@ -125,11 +134,15 @@ body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
 	    b->cpu_shares, most, on);
 }
 
-/* What the box is, for its whole life: by these it is known again. */
-static void
-put_identity(json_t *o, const struct body_create *c)
+/* What the box is, for its whole life: by these it is known again.  What uses
+ * it (identifier, generation) is to be read by people, and believed only when
+ * an operator has a database made anew from it (SWEEP_FOUND). */
+static json_t *
+labels(const struct body_create *c)
 {
 	const struct box_identity *id = &c->spec->identity;
+	const struct policy_claim *claim = &c->spec->claim;
+	json_t *o = json_object();
 	char uuid[UUID_TEXT_LEN + 1];
 
 	uuid_format(&id->uuid, uuid);
@@ -145,24 +158,8 @@ put_identity(json_t *o, const struct body_create *c)
 	    text_of_number((int64_t)c->spec->template.nano_cpus));
 	put(o, BODY_LABEL_MEMORY,
 	    text_of_number((int64_t)c->spec->template.memory_bytes));
-}
-
-/* What uses it: to be read by people, and believed only when an
- * operator has a database made anew from it (SWEEP_FOUND). */
-static void
-put_claim(json_t *o, const struct policy_claim *claim)
-{
 	put(o, BODY_LABEL_IDENTIFIER, text(claim->identifier));
 	put(o, BODY_LABEL_GENERATION, text_of_number(claim->generation));
-}
-
-static json_t *
-labels(const struct body_create *c)
-{
-	json_t *o = json_object();
-
-	put_identity(o, c);
-	put_claim(o, &c->spec->claim);
 	return o;
 }
 
@@ -184,9 +181,8 @@ binds(const struct backend_wishes *w)
 static json_t *
 ulimit(const char *name, uint64_t most)
 {
-	json_t *o = json_object();
+	json_t *o = object_of("Name", text(name));
 
-	put(o, "Name", text(name));
 	put(o, "Soft", number(most));
 	put(o, "Hard", number(most));
 	return o;
@@ -200,7 +196,6 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 {
 	uint64_t bytes = c->policy->disk_bytes;
 	unsigned long long whole = bytes + c->quota_image_bytes;
-	json_t *storage;
 	char size[24];
 
 	if (bytes == 0)
@@ -211,9 +206,7 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 		return;
 	}
 	(void)snprintf(size, sizeof(size), "%llu", whole);
-	storage = json_object();
-	put(storage, "size", text(size));
-	put(o, "StorageOpt", storage);
+	put(o, "StorageOpt", object_of("size", text(size)));
 }
 
 /* Of what is written there by way of its files, and synced. */
@@ -224,8 +217,7 @@ put_writes(json_t *o, const struct policy *p)
 
 	if (p->write_bytes_s == 0)
 		return;
-	rate = json_object();
-	put(rate, "Path", text(p->write_device));
+	rate = object_of("Path", text(p->write_device));
 	put(rate, "Rate", number(p->write_bytes_s));
 	put(o, "BlkioDeviceWriteBps", list_of(rate));
 }
@@ -277,24 +269,6 @@ put_limits(json_t *o, const struct body_create *c)
 	put(o, "Tmpfs", tmpfs);
 }
 
-static json_t *
-log_none(void)
-{
-	json_t *o = json_object();
-
-	put(o, "Type", text("none"));
-	return o;
-}
-
-static json_t *
-restart_no(void)
-{
-	json_t *o = json_object();
-
-	put(o, "Name", text("no"));
-	return o;
-}
-
 static void
 add_option(json_t *options, const char *key, const char *value)
 {
@@ -338,7 +312,7 @@ host_config(const struct body_create *c)
 	json_t *o = json_object();
 	const char *runtime;
 
-	put(o, "LogConfig", log_none());
+	put(o, "LogConfig", object_of("Type", text("none")));
 	put(o, "NetworkMode",
 	    text(p->network == POLICY_NETWORK_NONE ? "none" : "bridge"));
 	put(o, "CapDrop", list((const char *const *)p->cap_drop));
@@ -354,7 +328,7 @@ host_config(const struct body_create *c)
 		put(o, "Runtime", text(runtime));
 	put(o, "ReadonlyRootfs", json_boolean(t->read_only_root));
 	put(o, "Init", json_false());
-	put(o, "RestartPolicy", restart_no());
+	put(o, "RestartPolicy", object_of("Name", text("no")));
 	put(o, "AutoRemove", json_false());
 	put(o, "Privileged", json_false());
 	return o;
@@ -401,40 +375,34 @@ body_create(const struct body_create *c)
 
 /* ---- filters */
 
-static void
-put_filters(struct buf *b, json_t *filters, const char *id)
+static char *
+filters(json_t *o, const char *id)
 {
-	char *label = xasprintf("%s=%s", BODY_LABEL_ID, id);
-	char *s;
+	AUTO(auto_free) char *label = xasprintf("%s=%s", BODY_LABEL_ID, id);
+	AUTO(auto_free) char *s = NULL;
 
-	put(filters, "label", list_of(text(label)));
-	s = js_dump(filters);
-	if (buf_printf(b, "filters=") != 0 || api_escape(b, s) != 0)
-		fatal(EXIT_BUG, "body: filters too long");
-	free(label);
-	free(s);
+	put(o, "label", list_of(text(label)));
+	s = js_dump(o);
+	return api_escape(s);
 }
 
-void
-body_filters_list(struct buf *b, const char *id)
+char *
+body_filters_list(const char *id)
 {
 	AUTO(auto_json) json_t *o = json_object();
 
-	put_filters(b, o, id);
+	return filters(o, id);
 }
 
-void
-body_filters_events(struct buf *b, const char *id)
+char *
+body_filters_events(const char *id)
 {
 	AUTO(auto_json) json_t *o = json_object();
-	json_t *events = json_array();
 
-	(void)json_array_append_new(events, text("die"));
-	(void)json_array_append_new(events, text("oom"));
-	(void)json_array_append_new(events, text("destroy"));
 	put(o, "type", list_of(text("container")));
-	put(o, "event", events);
-	put_filters(b, o, id);
+	put(o, "event",
+	    list((const char *const[]){"die", "oom", "destroy", NULL}));
+	return filters(o, id);
 }
 
 /* ---- the build context */

@@ -57,10 +57,10 @@ enum body_cpus {
 void body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
     enum body_cpus form, const char *cpuset);
 
-/* body_filters - ?filters= for lists and events of the instance of that id,
- * percent-encoded, appended to b */
-void body_filters_list(struct buf *b, const char *id);
-void body_filters_events(struct buf *b, const char *id);
+/* body_filters_x - what "filters=" is for lists and events of the instance of
+ * that id, percent-encoded; the caller frees */
+char *body_filters_list(const char *id);
+char *body_filters_events(const char *id);
 
 /* body_tar - a tar archive with one file named Dockerfile */
 int body_tar(

@@ -18,163 +18,115 @@
 #define STOP_GRACE_S 5
 #define CPUSET_TRIES 3
 
-/* ---- inspect */
-
-struct inspect {
+struct request {
 	struct docker *d;
-	backend_container_cb cb;
+	const char *what;
+	struct backend_handle handle;
+	unsigned int tries; /* of a removal */
+	union {
+		backend_done_cb done;
+		backend_container_cb container;
+		backend_list_cb list;
+	} cb;
 	void *arg;
 };
+
+/* h NULL: of no box. */
+static struct request *
+request_new(struct backend *b, const char *what, const struct backend_handle *h,
+    void *arg)
+{
+	struct request *r = xcalloc(1, sizeof(*r));
+
+	r->d = (struct docker *)b;
+	r->what = what;
+	if (h != NULL)
+		r->handle = *h;
+	r->arg = arg;
+	return r;
+}
+
+/* ---- inspect */
 
 static void
 inspect_done_cb(const struct api_answer *a, void *arg)
 {
-	struct inspect *in = arg;
-	const struct engine *en = &in->d->engine;
+	struct request *r = arg;
+	const struct engine *en = &r->d->engine;
 	struct backend_container c = {.is_ours = false};
 	struct backend_report report;
 	struct err e;
-	int rc;
+	int rc = docker_check(a, r->what, &e);
 
-	if (a->rc != 0 || a->status != 200)
-		rc = docker_fail(a, "inspect", &e);
-	else if (en->users == BACKEND_USERS_UNKNOWN)
+	if (rc == 0 && en->users == BACKEND_USERS_UNKNOWN)
 		rc = err_set(&e, ERR_BACKEND, "%s", en->detail);
-	else
+	if (rc == 0)
 		rc = answer_container(
-		    a->body, a->len, in->d->id, &c, &report, &e);
+		    a->body, a->len, r->d->id, &c, &report, &e);
 	if (rc == 0 && c.is_ours)
 		isolation_write(a->body, a->len,
-		    &(struct isolation_host){.policy = in->d->policy,
+		    &(struct isolation_host){.policy = r->d->policy,
 			.has_seccomp = en->has_seccomp,
 			.has_own_users = en->users == BACKEND_USERS_MAPPED,
 			.advisories = en->advisories},
 		    report.isolation);
-	in->cb(rc, rc == 0 ? &c : NULL, rc == 0 ? NULL : &e, in->arg);
-	free(in);
+	r->cb.container(rc, rc == 0 ? &c : NULL, rc == 0 ? NULL : &e, r->arg);
+	free(r);
 }
 
 void
 docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg)
 {
-	struct docker *d = (struct docker *)b;
-	struct inspect *in = xcalloc(1, sizeof(*in));
+	struct request *r = request_new(b, "inspect", h, arg);
 
-	in->d = d;
-	in->cb = cb;
-	in->arg = arg;
-	(void)docker_ask(d, "GET", DOCKER_INSPECT_MS, inspect_done_cb, in,
+	r->cb.container = cb;
+	(void)docker_ask(r->d,
+	    &(struct api_ask){.method = "GET",
+		.timeout_ms = DOCKER_INSPECT_MS,
+		.on_done = inspect_done_cb,
+		.arg = r},
 	    "/containers/%s/json", backend_handle_text(h));
 }
 
-/* ---- remove */
-
-struct deletion {
-	struct docker *d;
-	struct backend_handle handle;
-	unsigned int tries;
-	backend_done_cb cb;
-	void *arg;
-};
-
-static void deletion_send(void *arg);
+/* ---- start, stop, remove */
 
 static void
-deletion_end(struct deletion *r, int rc, const struct err *why)
+request_end(struct request *r, const struct api_answer *a, bool is_good)
 {
-	r->cb(rc, why, r->arg);
+	struct err e;
+	int rc = is_good ? 0 : docker_fail(a, r->what, &e);
+
+	r->cb.done(rc, rc == 0 ? NULL : &e, r->arg);
 	free(r);
-}
-
-static void
-deletion_done_cb(const struct api_answer *a, void *arg)
-{
-	struct deletion *r = arg;
-	struct err e;
-	int rc;
-
-	if (a->rc == 0 && (a->status == 204 || a->status == 404)) {
-		deletion_end(r, 0, NULL);
-		return;
-	}
-	/* "removal of container X is already in progress": see it through. */
-	if (a->rc == 0 && a->status == 409 && ++r->tries < REMOVE_RETRIES) {
-		later_ms(r->d->base, REMOVE_RETRY_MS, deletion_send, r);
-		return;
-	}
-	rc = docker_fail(a, "remove", &e);
-	deletion_end(r, rc, &e);
-}
-
-static void
-deletion_send(void *arg)
-{
-	struct deletion *r = arg;
-
-	(void)docker_ask(r->d, "DELETE", DOCKER_REMOVE_MS, deletion_done_cb, r,
-	    "/containers/%s?force=1&v=1", backend_handle_text(&r->handle));
-}
-
-void
-docker_remove(struct backend *b, const struct backend_handle *h,
-    backend_done_cb cb, void *arg)
-{
-	struct deletion *r = xcalloc(1, sizeof(*r));
-
-	r->d = (struct docker *)b;
-	r->handle = *h;
-	r->cb = cb;
-	r->arg = arg;
-	deletion_send(r);
-}
-
-/* ---- start, stop */
-
-struct asker {
-	const char *what;
-	backend_done_cb cb;
-	void *arg;
-};
-
-static struct asker *
-asker_new(const char *what, backend_done_cb cb, void *arg)
-{
-	struct asker *s = xcalloc(1, sizeof(*s));
-
-	*s = (struct asker){what, cb, arg};
-	return s;
-}
-
-static void
-asker_end(struct asker *s, const struct api_answer *a, bool is_good)
-{
-	struct err e;
-	int rc = is_good ? 0 : docker_fail(a, s->what, &e);
-
-	s->cb(rc, rc == 0 ? NULL : &e, s->arg);
-	free(s);
 }
 
 static void
 start_done_cb(const struct api_answer *a, void *arg)
 {
-	asker_end(arg, a, a->rc == 0 && (a->status == 204 || a->status == 304));
+	request_end(
+	    arg, a, a->rc == 0 && (a->status == 204 || a->status == 304));
 }
 
 void
 docker_start(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	(void)docker_ask((struct docker *)b, "POST", DOCKER_START_MS,
-	    start_done_cb, asker_new("start", cb, arg), "/containers/%s/start",
-	    backend_handle_text(h));
+	struct request *r = request_new(b, "start", h, arg);
+
+	r->cb.done = cb;
+	(void)docker_ask(r->d,
+	    &(struct api_ask){.method = "POST",
+		.timeout_ms = DOCKER_START_MS,
+		.on_done = start_done_cb,
+		.arg = r},
+	    "/containers/%s/start", backend_handle_text(h));
 }
 
 static void
 stop_done_cb(const struct api_answer *a, void *arg)
 {
-	asker_end(arg, a,
+	request_end(arg, a,
 	    a->rc == 0 &&
 		(a->status == 204 || a->status == 304 || a->status == 404));
 }
@@ -183,9 +135,53 @@ void
 docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	(void)docker_ask((struct docker *)b, "POST", DOCKER_STOP_MS,
-	    stop_done_cb, asker_new("stop", cb, arg),
+	struct request *r = request_new(b, "stop", h, arg);
+
+	r->cb.done = cb;
+	(void)docker_ask(r->d,
+	    &(struct api_ask){.method = "POST",
+		.timeout_ms = DOCKER_STOP_MS,
+		.on_done = stop_done_cb,
+		.arg = r},
 	    "/containers/%s/stop?t=%d", backend_handle_text(h), STOP_GRACE_S);
+}
+
+static void remove_send(void *arg);
+
+static void
+remove_done_cb(const struct api_answer *a, void *arg)
+{
+	struct request *r = arg;
+
+	/* "removal of container X is already in progress": see it through. */
+	if (a->rc == 0 && a->status == 409 && ++r->tries < REMOVE_RETRIES)
+		later_ms(r->d->base, REMOVE_RETRY_MS, remove_send, r);
+	else
+		request_end(
+		    r, a, a->rc == 0 && (a->status == 204 || a->status == 404));
+}
+
+static void
+remove_send(void *arg)
+{
+	struct request *r = arg;
+
+	(void)docker_ask(r->d,
+	    &(struct api_ask){.method = "DELETE",
+		.timeout_ms = DOCKER_REMOVE_MS,
+		.on_done = remove_done_cb,
+		.arg = r},
+	    "/containers/%s?force=1&v=1", backend_handle_text(&r->handle));
+}
+
+void
+docker_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	struct request *r = request_new(b, "remove", h, arg);
+
+	r->cb.done = cb;
+	remove_send(r);
 }
 
 /* ---- bounds */
@@ -256,14 +252,14 @@ bounding_done_cb(const struct api_answer *a, void *arg)
 	struct err e;
 	int rc = 0;
 
-	if (a->rc != 0 || (a->status != 200 && a->status != 404)) {
+	if (a->rc == 0 && a->status == 200) {
+		learn_cpusets(w);
+	} else if (a->rc != 0 || a->status != 404) {
 		rc = docker_fail(a, "update", &e);
 		if (ask_for_less(w, a)) {
 			bounding_ask(w);
 			return;
 		}
-	} else if (a->status == 200) {
-		learn_cpusets(w);
 	}
 	w->cb(rc, rc == 0 ? NULL : &e, w->arg);
 	free(w);
@@ -272,21 +268,19 @@ bounding_done_cb(const struct api_answer *a, void *arg)
 static void
 bounding_ask(struct bounding *w)
 {
-	char path[API_PATH_MAX], body[BODY_BOUNDS_MAX];
+	char body[BODY_BOUNDS_MAX];
 
-	(void)snprintf(path, sizeof(path), "/containers/%s/update",
-	    backend_handle_text(&w->handle));
 	body_bounds(body, &w->bounds,
 	    w->is_nano ? BODY_CPUS_AS_NANO : BODY_CPUS_AS_QUOTA,
 	    w->cpuset[0] == '\0' || w->is_anywhere ? NULL : w->cpuset);
-	(void)docker_ask_full(w->d,
+	(void)docker_ask(w->d,
 	    &(struct api_ask){.method = "POST",
-		.path = path,
 		.body = body,
 		.body_len = strlen(body),
 		.timeout_ms = DOCKER_UPDATE_MS,
 		.on_done = bounding_done_cb,
-		.arg = w});
+		.arg = w},
+	    "/containers/%s/update", backend_handle_text(&w->handle));
 }
 
 void
@@ -306,51 +300,33 @@ docker_set_bounds(struct backend *b, const struct backend_handle *h,
 
 /* ---- list */
 
-struct listing {
-	struct docker *d;
-	backend_list_cb cb;
-	void *arg;
-};
-
 static void
 list_done_cb(const struct api_answer *a, void *arg)
 {
-	struct backend_container *list = NULL;
-	struct listing *l = arg;
+	AUTO(auto_free) struct backend_container *list = NULL;
+	struct request *r = arg;
 	size_t n = 0;
 	struct err e;
-	int rc;
+	int rc = docker_check(a, r->what, &e);
 
-	if (a->rc != 0 || a->status != 200)
-		rc = docker_fail(a, "list", &e);
-	else
-		rc = answer_list(a->body, a->len, l->d->id, &list, &n, &e);
-	l->cb(rc, list, n, rc == 0 ? NULL : &e, l->arg);
-	free(list);
-	free(l);
+	if (rc == 0)
+		rc = answer_list(a->body, a->len, r->d->id, &list, &n, &e);
+	r->cb.list(rc, list, n, rc == 0 ? NULL : &e, r->arg);
+	free(r);
 }
 
 void
 docker_list(struct backend *b, backend_list_cb cb, void *arg)
 {
-	struct docker *d = (struct docker *)b;
-	struct listing *l = xcalloc(1, sizeof(*l));
-	char path[API_PATH_MAX];
-	struct api_ask ask = {.method = "GET",
-	    .path = path,
-	    .timeout_ms = DOCKER_LIST_MS,
-	    .max_body = ANSWER_LIST_MAX,
-	    .on_done = list_done_cb,
-	    .arg = l};
-	struct buf q;
+	struct request *r = request_new(b, "list", NULL, arg);
+	AUTO(auto_free) char *filters = body_filters_list(r->d->id);
 
-	l->d = d;
-	l->cb = cb;
-	l->arg = arg;
-	buf_init(&q, API_PATH_MAX / 2);
-	body_filters_list(&q, d->id);
-	(void)snprintf(path, sizeof(path), "/containers/json?all=1&%.*s",
-	    (int)buf_len(&q), (const char *)buf_data(&q));
-	buf_clear(&q);
-	(void)docker_ask_full(d, &ask);
+	r->cb.list = cb;
+	(void)docker_ask(r->d,
+	    &(struct api_ask){.method = "GET",
+		.timeout_ms = DOCKER_LIST_MS,
+		.max_body = ANSWER_LIST_MAX,
+		.on_done = list_done_cb,
+		.arg = r},
+	    "/containers/json?all=1&filters=%s", filters);
 }

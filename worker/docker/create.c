@@ -157,23 +157,18 @@ create_send(struct backend_create *cr)
 	    .created_ms = clock_wall_ms(),
 	    .has_io_weight = !cr->d->creates.no_io_weight,
 	    .is_podman = cr->d->engine.is_podman};
-	char path[API_PATH_MAX];
-	struct api_ask ask = {.method = "POST",
-	    .path = path,
-	    .timeout_ms = DOCKER_CREATE_MS,
-	    .max_body = ANSWER_SMALL_MAX,
-	    .on_done = created_cb,
-	    .arg = cr};
-	char *body;
+	AUTO(auto_free) char *body = NULL;
 
 	cr->quota = take_quota(cr, &c);
 	body = body_create(&c);
-	ask.body = body;
-	ask.body_len = strlen(body);
-	(void)snprintf(
-	    path, sizeof(path), "/containers/create?name=%s", cr->spec->name);
-	(void)docker_ask_full(cr->d, &ask);
-	free(body);
+	(void)docker_ask(cr->d,
+	    &(struct api_ask){.method = "POST",
+		.body = body,
+		.body_len = strlen(body),
+		.timeout_ms = DOCKER_CREATE_MS,
+		.on_done = created_cb,
+		.arg = cr},
+	    "/containers/create?name=%s", cr->spec->name);
 }
 
 /* ---- its image */

@@ -1,11 +1,11 @@
 /*
  * The room's top: what a backend is made of.
  *
- *	docker.c	composes; what follows when the engine comes and goes
+ *	docker.c	composes; what follows when the engine comes, goes, or
+ *			tells of an event
  *	create.c	a box that is to be: image, create
  *	container.c	boxes that are there
  *	image.c		the image's id
- *	watch.c		the engine's events
  *	engine.c	where it is, whether
  *	facts.c		what it says of itself, for the doctor
  *	ask.c		an API call (worker/http/api.h)
@@ -21,6 +21,63 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/backends.h"
+#include "worker/docker/body.h"
+
+/* ---- the engine's events */
+
+static void
+line_cb(const char *line, size_t n, void *arg)
+{
+	static struct log_limit limit;
+	struct docker *d = arg;
+	struct answer_event ev;
+	struct err e;
+	int rc = answer_event(line, n, &ev, &e);
+
+	if (rc < 0)
+		log_warn_limited(&limit, "engine's events: %s", e.msg);
+	else if (rc > 0)
+		d->user->on_change(&ev.handle, ev.what, d->user_arg);
+}
+
+/* The stream ended: the next good ping asks for it again.  What it would have
+ * said meanwhile is found out by the links that close. */
+static void
+events_done_cb(const struct api_answer *a, void *arg)
+{
+	struct docker *d = arg;
+	struct err e;
+
+	d->events = NULL;
+	if (d->freeing)
+		return;
+	(void)docker_fail(a, "events", &e);
+	log_debug("engine's events ended: %s", e.msg);
+}
+
+static void
+watch_start(struct docker *d)
+{
+	AUTO(auto_free) char *filters = NULL;
+
+	if (d->events != NULL)
+		return;
+	filters = body_filters_events(d->id);
+	d->events = docker_ask(d,
+	    &(struct api_ask){.method = "GET",
+		.on_line = line_cb,
+		.on_done = events_done_cb,
+		.arg = d},
+	    "/events?filters=%s", filters);
+}
+
+static void
+watch_stop(struct docker *d)
+{
+	if (d->events != NULL)
+		api_cancel(d->events);
+	d->events = NULL;
+}
 
 static void
 docker_free(struct backend *b)

@@ -84,19 +84,20 @@ struct docker {
 	const char *files[3];
 
 	struct engine engine;
-	struct api_call *events; /* watch.c's: their stream; NULL: none */
+	struct api_call *events; /* their stream; NULL: none */
 	struct images images;
 	struct creates creates;
 };
 
 /* ask.c
- * docker_ask - an API call: path is printf's, without the version.  The arg
- * must live until on_done. */
-struct api_call *docker_ask(struct docker *d, const char *method,
-    uint32_t timeout_ms, void (*on_done)(const struct api_answer *, void *),
-    void *arg, const char *path, ...) PRINTF(6, 7);
-/* docker_ask_full - as ask says; its path gets the version before it */
-struct api_call *docker_ask_full(struct docker *d, const struct api_ask *ask);
+ * docker_ask - an API call: as ask says, but for the path, which is printf's,
+ * without the version; max_body 0: ANSWER_SMALL_MAX.  The arg must live until
+ * on_done. */
+struct api_call *docker_ask(struct docker *d, const struct api_ask *ask,
+    const char *path, ...) PRINTF(3, 4);
+/* docker_check - 0 for a whole answer with status 200, else as docker_fail */
+int docker_check(
+    const struct api_answer *a, const char *what, struct err *e) MUSTCHECK;
 /* docker_fail - *e from an answer that is not what was wanted */
 int docker_fail(const struct api_answer *a, const char *what, struct err *e);
 
@@ -121,10 +122,6 @@ void docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX]);
 int engine_init(struct docker *d, const char *host,
     const struct engine_hooks *hooks, struct err *e) MUSTCHECK;
 void engine_clear(struct docker *d);
-
-/* watch.c: start does nothing while the stream is there */
-void watch_start(struct docker *d);
-void watch_stop(struct docker *d);
 
 /*
  * image.c: the id of an image, building or pulling it when it is missing.

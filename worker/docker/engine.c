@@ -253,11 +253,9 @@ info_done_cb(const struct api_answer *a, void *arg)
 	struct answer_info info = {0};
 	struct docker *d = arg;
 	struct err e;
-	int rc;
+	int rc = docker_check(a, "info", &e);
 
-	if (a->rc != 0 || a->status != 200)
-		rc = docker_fail(a, "info", &e);
-	else
+	if (rc == 0)
 		rc =
 		    answer_info(a->body, a->len, d->policy->runtime, &info, &e);
 	if (rc != 0)
@@ -285,11 +283,9 @@ version_done_cb(const struct api_answer *a, void *arg)
 {
 	struct docker *d = arg;
 	struct err e;
-	int rc;
+	int rc = docker_check(a, "version", &e);
 
-	if (a->rc != 0 || a->status != 200)
-		rc = docker_fail(a, "version", &e);
-	else
+	if (rc == 0)
 		rc = answer_version(a->body, a->len, d->engine.version, &e);
 	if (rc == 0)
 		rc = answer_about(a->body, a->len, &d->engine.about, &e);
@@ -299,44 +295,50 @@ version_done_cb(const struct api_answer *a, void *arg)
 		return;
 	}
 	take_advisories(d, a);
-	(void)docker_ask(d, "GET", DOCKER_PING_MS, info_done_cb, d, "/info");
+	(void)docker_ask(d,
+	    &(struct api_ask){.method = "GET",
+		.timeout_ms = DOCKER_PING_MS,
+		.on_done = info_done_cb,
+		.arg = d},
+	    "/info");
+}
+
+/* Before its version is known. */
+static void
+ask_plainly(struct docker *d, const char *path,
+    void (*on_done)(const struct api_answer *, void *))
+{
+	(void)api_start(d->api,
+	    &(struct api_ask){.method = "GET",
+		.path = path,
+		.timeout_ms = DOCKER_PING_MS,
+		.max_body = ANSWER_SMALL_MAX,
+		.on_done = on_done,
+		.arg = d});
 }
 
 static void
 ping_done_cb(const struct api_answer *a, void *arg)
 {
 	struct docker *d = arg;
-	struct api_ask ask = {.method = "GET",
-	    .path = "/version",
-	    .timeout_ms = DOCKER_PING_MS,
-	    .max_body = ANSWER_SMALL_MAX,
-	    .on_done = version_done_cb,
-	    .arg = d};
 	struct err e;
 
 	if (a->rc != 0) {
 		is_down(d, a->why->msg);
-	} else if (a->status != 200) {
-		(void)docker_fail(a, "ping", &e);
+	} else if (docker_check(a, "ping", &e) != 0) {
 		is_down(d, e.msg);
 	} else if (d->engine.up) {
 		d->engine.hooks->on_alive(d);
 		again_in(d, UP_MS);
 	} else {
-		(void)api_start(d->api, &ask);
+		ask_plainly(d, "/version", version_done_cb);
 	}
 }
 
 static void
 probe(struct docker *d)
 {
-	struct api_ask ask = {.method = "GET",
-	    .path = "/_ping",
-	    .timeout_ms = DOCKER_PING_MS,
-	    .on_done = ping_done_cb,
-	    .arg = d};
-
-	(void)api_start(d->api, &ask);
+	ask_plainly(d, "/_ping", ping_done_cb);
 }
 
 static void

@@ -96,31 +96,24 @@ progress_done_cb(const struct api_answer *a, void *arg)
 	struct image *im = arg;
 	struct err e;
 
-	if (a->rc != 0 || a->status != 200) {
-		(void)docker_fail(a, "making it failed", &e);
+	if (docker_check(a, "making it failed", &e) != 0)
 		(void)snprintf(
 		    im->problem, sizeof(im->problem), "%.290s", e.msg);
-	}
 	image_inspect(im);
 }
 
-static void
-image_make(struct image *im, const char *path, const struct buf *body)
+/* What the engine is asked to make it with. */
+static struct api_ask
+make_ask(struct image *im)
 {
-	struct api_ask ask = {.method = "POST",
-	    .path = path,
-	    .body = body != NULL ? buf_data(body) : NULL,
-	    .body_len = body != NULL ? buf_len(body) : 0,
+	im->made = true;
+	im->problem[0] = '\0';
+	return (struct api_ask){.method = "POST",
 	    .content_type = "application/x-tar",
 	    .timeout_ms = DOCKER_BUILD_MS,
-	    .max_body = ANSWER_SMALL_MAX,
 	    .on_line = progress_line_cb,
 	    .on_done = progress_done_cb,
 	    .arg = im};
-
-	im->made = true;
-	im->problem[0] = '\0';
-	(void)docker_ask_full(im->d, &ask);
 }
 
 static bool
@@ -146,9 +139,10 @@ static int
 image_build(struct image *im)
 {
 	const char *dockerfile = dockerfile_of(im);
+	AUTO(auto_free) char *tag = api_escape(im->ref);
 	AUTO(auto_free) char *text = NULL;
-	char path[API_PATH_MAX];
-	struct buf q, tar;
+	struct api_ask ask;
+	struct buf tar;
 	struct err e;
 	size_t n;
 
@@ -161,53 +155,41 @@ image_build(struct image *im)
 		return -1;
 	}
 	buf_init(&tar, 2 * DOCKERFILE_MAX);
-	buf_init(&q, API_PATH_MAX / 2);
-	if (body_tar(text, n, &tar, &e) != 0 ||
-	    buf_printf(&q, "/build?rm=1&forcerm=1&t=") != 0 ||
-	    api_escape(&q, im->ref) != 0) {
+	if (body_tar(text, n, &tar, &e) != 0) {
 		buf_clear(&tar);
-		buf_clear(&q);
 		return -1;
 	}
 	log_info(
 	    "image %s is missing: building it from %s", im->ref, dockerfile);
-	(void)snprintf(path, sizeof(path), "%.*s", (int)buf_len(&q),
-	    (const char *)buf_data(&q));
-	image_make(im, path, &tar);
+	ask = make_ask(im);
+	ask.body = buf_data(&tar);
+	ask.body_len = buf_len(&tar);
+	(void)docker_ask(im->d, &ask, "/build?rm=1&forcerm=1&t=%s", tag);
 	buf_clear(&tar);
-	buf_clear(&q);
 	return 0;
 }
 
 static void
 image_pull(struct image *im)
 {
-	const char *colon = strrchr(im->ref, ':');
-	char path[API_PATH_MAX];
-	char name[POLICY_IMAGE_MAX + 1];
+	AUTO(auto_free) char *name = xstrdup(im->ref);
+	AUTO(auto_free) char *from = NULL;
+	AUTO(auto_free) char *which = NULL;
+	struct api_ask ask = make_ask(im);
+	char *colon = strrchr(name, ':');
 	const char *tag = "latest";
-	struct buf q;
 
-	(void)snprintf(name, sizeof(name), "%s", im->ref);
-	if (strchr(im->ref, '@') != NULL) {
+	if (strchr(name, '@') != NULL) {
 		tag = ""; /* the digest says which */
 	} else if (colon != NULL && strchr(colon, '/') == NULL) {
-		name[colon - im->ref] = '\0';
+		*colon = '\0';
 		tag = colon + 1;
 	}
-	buf_init(&q, API_PATH_MAX / 2);
-	if (buf_printf(&q, "/images/create?fromImage=") != 0 ||
-	    api_escape(&q, name) != 0 || buf_printf(&q, "&tag=") != 0 ||
-	    api_escape(&q, tag) != 0) {
-		buf_clear(&q);
-		image_missing(im);
-		return;
-	}
+	from = api_escape(name);
+	which = api_escape(tag);
 	log_info("image %s is missing: pulling it", im->ref);
-	(void)snprintf(path, sizeof(path), "%.*s", (int)buf_len(&q),
-	    (const char *)buf_data(&q));
-	buf_clear(&q);
-	image_make(im, path, NULL);
+	(void)docker_ask(
+	    im->d, &ask, "/images/create?fromImage=%s&tag=%s", from, which);
 }
 
 /* ---- looking for it */
@@ -235,8 +217,12 @@ image_inspected_cb(const struct api_answer *a, void *arg)
 static void
 image_inspect(struct image *im)
 {
-	(void)docker_ask(im->d, "GET", DOCKER_INSPECT_MS, image_inspected_cb,
-	    im, "/images/%s/json", im->ref);
+	(void)docker_ask(im->d,
+	    &(struct api_ask){.method = "GET",
+		.timeout_ms = DOCKER_INSPECT_MS,
+		.on_done = image_inspected_cb,
+		.arg = im},
+	    "/images/%s/json", im->ref);
 }
 
 /* ---- looking only */
@@ -274,12 +260,10 @@ looked_cb(const struct api_answer *a, void *arg)
 {
 	struct image_look *l = arg;
 	struct err e = {0};
-	int rc = 0;
+	int rc = docker_check(a, "image", &e);
 
 	if (a->rc == 0 && a->status == 404)
 		rc = say_missing(l, &e);
-	else if (a->rc != 0 || a->status != 200)
-		rc = docker_fail(a, "image", &e);
 	l->cb(rc, &e, l->arg);
 	free(l->ref);
 	free(l);
@@ -295,7 +279,11 @@ docker_look_image(
 	l->ref = xstrdup(ref);
 	l->cb = cb;
 	l->arg = arg;
-	(void)docker_ask(l->d, "GET", DOCKER_INSPECT_MS, looked_cb, l,
+	(void)docker_ask(l->d,
+	    &(struct api_ask){.method = "GET",
+		.timeout_ms = DOCKER_INSPECT_MS,
+		.on_done = looked_cb,
+		.arg = l},
 	    "/images/%s/json", ref);
 }
 

@@ -1002,19 +1002,18 @@ api_cancel(struct api_call *c)
 		call_free(c);
 }
 
-int
-api_escape(struct buf *b, const char *s)
+char *
+api_escape(const char *s)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM"
 				    "NOPQRSTUVWXYZ0123456789-._~";
+	char *out = xmalloc(3 * strlen(s) + 1), *to = out;
 
-	for (; *s != '\0'; s++) {
-		int rc = strchr(plain, *s) != NULL ?
-		    buf_append(b, s, 1) :
-		    buf_printf(b, "%%%02X", (unsigned char)*s);
-
-		if (rc != 0)
-			return -1;
-	}
-	return 0;
+	for (; *s != '\0'; s++)
+		if (strchr(plain, *s) != NULL)
+			*to++ = *s;
+		else
+			to += snprintf(to, 4, "%%%02X", (unsigned char)*s);
+	*to = '\0';
+	return out;
 }

@@ -118,7 +118,7 @@ int api_fd(const struct api_call *c);
 ssize_t api_recv(struct api_call *c, void *p, size_t n);
 ssize_t api_send(struct api_call *c, const void *p, size_t n);
 
-/* api_escape - appends s percent-encoded for a query; -1 over b's limit */
-int api_escape(struct buf *b, const char *s) MUSTCHECK;
+/* api_escape - s percent-encoded for a query; the caller frees */
+char *api_escape(const char *s);
 
 #endif
