@@ -63,16 +63,17 @@ read_facts(const char *s, size_t n)
 }
 
 static void
-read_about(const char *s, size_t n)
+read_version(const char *s, size_t n)
 {
-	struct backend_about about;
+	struct answer_version v;
 	struct err e;
 
-	if (answer_about(s, n, &about, &e) != 0)
+	if (answer_version(s, n, &v, &e) != 0)
 		return;
-	check_text(about.name, sizeof(about.name));
-	check_text(about.version, sizeof(about.version));
-	check_text(about.api, sizeof(about.api));
+	check_text(v.speak, sizeof(v.speak));
+	check_text(v.about.name, sizeof(v.about.name));
+	check_text(v.about.version, sizeof(v.about.version));
+	check_text(v.about.api, sizeof(v.about.api));
 }
 
 static void
@@ -80,7 +81,7 @@ read_small(unsigned int which, const char *s, size_t n)
 {
 	struct backend_handle handle;
 	static struct backend_report report;
-	char text[ANSWER_TEXT_MAX], api[16];
+	char text[ANSWER_TEXT_MAX];
 	struct answer_image image;
 	struct backend_container c;
 	struct answer_info info;
@@ -109,9 +110,7 @@ read_small(unsigned int which, const char *s, size_t n)
 			check_text(image.id, sizeof(image.id));
 		break;
 	case 3:
-		if (answer_version(s, n, api, &e) == 0)
-			check_text(api, sizeof(api));
-		read_about(s, n);
+		read_version(s, n);
 		break;
 	case 4:
 		if (answer_info(s, n, "runc", &info, &e) == 0)

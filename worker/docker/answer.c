@@ -68,10 +68,9 @@ get_int(const json_t *o, const char *key, int64_t none)
 static void
 take_clean(char *to, size_t size, const json_t *o, const char *key)
 {
-	const json_t *v = json_object_get(o, key);
+	const char *s = js_text(o, key);
 
-	text_clean(to, size, json_is_string(v) ? json_string_value(v) : "",
-	    json_string_length(v));
+	text_clean(to, size, s, strlen(s));
 }
 
 static int
@@ -122,7 +121,7 @@ parse_ms(const char *s, int64_t *out)
 
 /* 0: not known. */
 static uint64_t
-take_size(const json_t *labels, const char *key)
+take_number(const json_t *labels, const char *key)
 {
 	const char *s = get_text(labels, key);
 	int64_t v;
@@ -145,8 +144,8 @@ take_labels(struct backend_container *c, const json_t *o, const char *id)
 	    uuid_parse(box, &c->identity.uuid) != 0 || created == NULL ||
 	    parse_ms(created, &c->created_ms) != 0)
 		return;
-	c->nano_cpus = take_size(o, BODY_LABEL_CPUS);
-	c->memory_bytes = take_size(o, BODY_LABEL_MEMORY);
+	c->nano_cpus = take_number(o, BODY_LABEL_CPUS);
+	c->memory_bytes = take_number(o, BODY_LABEL_MEMORY);
 	if (print != NULL && strlen(print) == POLICY_FINGERPRINT_LEN)
 		memcpy(
 		    c->identity.fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
@@ -163,15 +162,6 @@ take_status(struct backend_container *c, const char *status)
 	c->removing =
 	    strcmp(status, "removing") == 0 || strcmp(status, "dead") == 0;
 	c->created = strcmp(status, "created") == 0;
-}
-
-/* Cut where it is longer than can be: labels of ours are not. */
-static void
-take_text(char out[BACKEND_TEXT_MAX + 1], const json_t *o, const char *key)
-{
-	const char *s = get_text(o, key);
-
-	(void)snprintf(out, BACKEND_TEXT_MAX + 1, "%s", s == NULL ? "" : s);
 }
 
 /* Two digits and nothing else before end; -1 if it is not so. */
@@ -223,19 +213,19 @@ finished_ms(const char *s)
 static void
 take_report(struct backend_report *r, const json_t *o, const json_t *labels)
 {
-	const char *name = get_text(o, "Name");
+	const char *name = js_text(o, "Name");
 	const json_t *state = json_object_get(o, "State");
-	int64_t generation;
+	uint64_t generation;
 
 	memset(r, 0, sizeof(*r));
-	(void)snprintf(r->name, sizeof(r->name), "%s",
-	    name == NULL ? "" : name + (name[0] == '/'));
-	take_text(r->identifier, labels, BODY_LABEL_IDENTIFIER);
-	take_text(r->image, labels, BODY_LABEL_IMAGE);
-	if (get_text(labels, BODY_LABEL_GENERATION) != NULL &&
-	    parse_ms(get_text(labels, BODY_LABEL_GENERATION), &generation) ==
-		0 &&
-	    generation <= UINT32_MAX)
+	(void)snprintf(r->name, sizeof(r->name), "%s", name + (name[0] == '/'));
+	/* Cut where they are longer than can be: labels of ours are not. */
+	(void)snprintf(r->identifier, sizeof(r->identifier), "%s",
+	    js_text(labels, BODY_LABEL_IDENTIFIER));
+	(void)snprintf(r->image, sizeof(r->image), "%s",
+	    js_text(labels, BODY_LABEL_IMAGE));
+	generation = take_number(labels, BODY_LABEL_GENERATION);
+	if (generation <= UINT32_MAX)
 		r->generation = (uint32_t)generation;
 	if (!get_bool(state, "Running"))
 		r->finished_ms = finished_ms(get_text(state, "FinishedAt"));
@@ -376,8 +366,34 @@ parse_api(const char *s, unsigned int *minor)
 	return 0;
 }
 
+static void
+take_about(struct answer_version *v, const json_t *o)
+{
+	const json_t *parts = json_object_get(o, "Components"), *part;
+	struct backend_about *out = &v->about;
+	size_t i;
+
+	*out = (struct backend_about){.name = ""};
+	take_clean(out->version, sizeof(out->version), o, "Version");
+	take_clean(out->api, sizeof(out->api), o, "ApiVersion");
+	take_clean(
+	    out->name, sizeof(out->name), json_array_get(parts, 0), "Name");
+	if (strcmp(out->name, "Engine") == 0) { /* not "Podman Engine" */
+		take_clean(out->name, sizeof(out->name),
+		    json_object_get(o, "Platform"), "Name");
+		if (out->name[0] == '\0') /* Debian's */
+			(void)snprintf(
+			    out->name, sizeof(out->name), "Docker Engine");
+	}
+	v->is_podman = false;
+	json_array_foreach (parts, i, part)
+		if (strncmp(js_text(part, "Name"), "Podman", 6) == 0)
+			v->is_podman = true;
+}
+
 int
-answer_version(const char *s, size_t n, char api[16], struct err *e)
+answer_version(
+    const char *s, size_t n, struct answer_version *out, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 	unsigned int newest, oldest = 0, use = API_MINOR;
@@ -392,49 +408,10 @@ answer_version(const char *s, size_t n, char api[16], struct err *e)
 		use = oldest;
 	if (use > newest)
 		use = newest;
-	(void)snprintf(api, 16, "v" API_PREFIX "%u", use);
+	(void)snprintf(
+	    out->speak, sizeof(out->speak), "v" API_PREFIX "%u", use);
+	take_about(out, o);
 	return 0;
-}
-
-int
-answer_about(const char *s, size_t n, struct backend_about *out, struct err *e)
-{
-	AUTO(auto_json) json_t *o = NULL;
-	const json_t *first;
-
-	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
-		return ERR_BACKEND;
-	first = json_array_get(json_object_get(o, "Components"), 0);
-	*out = (struct backend_about){.name = ""};
-	take_clean(out->version, sizeof(out->version), o, "Version");
-	take_clean(out->api, sizeof(out->api), o, "ApiVersion");
-	take_clean(out->name, sizeof(out->name), first, "Name");
-	if (strcmp(out->name, "Engine") != 0) /* "Podman Engine" */
-		return 0;
-	take_clean(out->name, sizeof(out->name), json_object_get(o, "Platform"),
-	    "Name");
-	if (out->name[0] == '\0') /* Debian's */
-		(void)snprintf(out->name, sizeof(out->name), "Docker Engine");
-	return 0;
-}
-
-bool
-answer_is_podman(const char *s, size_t n)
-{
-	AUTO(auto_json) json_t *o = NULL;
-	const json_t *part;
-	struct err e;
-	size_t i;
-
-	if (parse(s, n, ANSWER_SMALL_MAX, &o, &e) != 0)
-		return false;
-	json_array_foreach (json_object_get(o, "Components"), i, part) {
-		const char *name = get_text(part, "Name");
-
-		if (name != NULL && strncmp(name, "Podman", 6) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* DriverStatus is a list of pairs. */

@@ -40,16 +40,13 @@ struct answer_image {
 int answer_image(
     const char *s, size_t n, struct answer_image *out, struct err *e) MUSTCHECK;
 
-/* answer_version - the API version to speak: 1.41, or as near as it can */
-int answer_version(
-    const char *s, size_t n, char api[16], struct err *e) MUSTCHECK;
-
-/* answer_about - of the same answer, all but the runtime */
-int answer_about(const char *s, size_t n, struct backend_about *out,
+struct answer_version {
+	char speak[16]; /* of the API's: 1.41, or as near as it can: "v1.41" */
+	bool is_podman;
+	struct backend_about about; /* all but the runtime */
+};
+int answer_version(const char *s, size_t n, struct answer_version *out,
     struct err *e) MUSTCHECK;
-
-/* answer_is_podman - of the same answer */
-bool answer_is_podman(const char *s, size_t n);
 
 /* Whether a container's file system can be limited: as far as the storage
  * driver's name tells.  What it really does, a create shows. */

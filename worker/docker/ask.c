@@ -62,7 +62,7 @@ docker_ask(struct docker *d, const struct api_ask *ask, const char *path, ...)
 	va_list ap;
 	int n;
 
-	n = snprintf(text, sizeof(text), "/%s", d->engine.version);
+	n = snprintf(text, sizeof(text), "/%s", d->engine.is.speak);
 	va_start(ap, path);
 	(void)vsnprintf(text + n, sizeof(text) - (size_t)n, path, ap);
 	va_end(ap);

@@ -156,7 +156,7 @@ create_send(struct backend_create *cr)
 	    .spec = cr->spec,
 	    .created_ms = clock_wall_ms(),
 	    .has_io_weight = !cr->d->creates.no_io_weight,
-	    .is_podman = cr->d->engine.is_podman};
+	    .is_podman = cr->d->engine.is.is_podman};
 	AUTO(auto_free) char *body = NULL;
 
 	cr->quota = take_quota(cr, &c);

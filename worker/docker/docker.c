@@ -159,7 +159,7 @@ on_news(struct docker *d)
 	const struct engine *en = &d->engine;
 
 	if (en->up && d->user->on_about != NULL)
-		d->user->on_about(&en->about, d->user_arg);
+		d->user->on_about(&en->is.about, d->user_arg);
 	d->user->on_state(en->up, en->detail, d->user_arg);
 	if (!en->up)
 		create_engine_gone(d);

@@ -47,9 +47,7 @@ struct engine {
 	json_t *advisories;     /* open_advisories.h */
 	bool up;
 	bool said_up;
-	char version[16]; /* of the API: "v1.41" */
-	bool is_podman;
-	struct backend_about about;
+	struct answer_version is; /* while it is up */
 	char detail[ERR_TEXT_MAX];
 	char said[ERR_TEXT_MAX];
 };

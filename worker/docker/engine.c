@@ -103,8 +103,9 @@ say(struct docker *d)
 	memcpy(d->engine.said, d->engine.detail, sizeof(d->engine.said));
 	if (d->engine.up && d->engine.detail[0] == '\0')
 		log_info("engine at %s is up, %s %s, API %s",
-		    d->engine.sockets[d->engine.socket], d->engine.about.name,
-		    d->engine.about.version, d->engine.version);
+		    d->engine.sockets[d->engine.socket],
+		    d->engine.is.about.name, d->engine.is.about.version,
+		    d->engine.is.speak);
 	else
 		log_warn("engine: %s", d->engine.detail);
 	d->engine.hooks->on_news(d);
@@ -203,8 +204,9 @@ take_runtime(struct docker *d, const struct answer_info *info)
 {
 	const char *asked = d->policy->runtime;
 
-	(void)snprintf(d->engine.about.runtime, sizeof(d->engine.about.runtime),
-	    "%s", asked[0] != '\0' ? asked : info->default_runtime);
+	(void)snprintf(d->engine.is.about.runtime,
+	    sizeof(d->engine.is.about.runtime), "%s",
+	    asked[0] != '\0' ? asked : info->default_runtime);
 }
 
 static void
@@ -286,10 +288,7 @@ version_done_cb(const struct api_answer *a, void *arg)
 	int rc = docker_check(a, "version", &e);
 
 	if (rc == 0)
-		rc = answer_version(a->body, a->len, d->engine.version, &e);
-	if (rc == 0)
-		rc = answer_about(a->body, a->len, &d->engine.about, &e);
-	d->engine.is_podman = rc == 0 && answer_is_podman(a->body, a->len);
+		rc = answer_version(a->body, a->len, &d->engine.is, &e);
 	if (rc != 0) {
 		is_down(d, e.msg);
 		return;

@@ -159,12 +159,16 @@ TEST(a_list_leaves_out_what_it_cannot_read)
 static int
 version(const char *newest, const char *oldest, char api[16])
 {
+	struct answer_version v = {.speak = ""};
 	char s[128];
 	struct err e;
+	int rc;
 
 	(void)snprintf(s, sizeof(s),
 	    "{\"ApiVersion\":\"%s\",\"MinAPIVersion\":\"%s\"}", newest, oldest);
-	return answer_version(s, strlen(s), api, &e);
+	rc = answer_version(s, strlen(s), &v, &e);
+	memcpy(api, v.speak, 16);
+	return rc;
 }
 
 TEST(the_version_is_as_near_to_ours_as_the_engine_allows)
@@ -182,67 +186,72 @@ TEST(the_version_is_as_near_to_ours_as_the_engine_allows)
 	assert_int_equal(version("", "", api), ERR_BACKEND);
 }
 
-static struct backend_about
-about(const char *s)
+/* What these members say beside the version of the API. */
+static struct answer_version
+says(const char *members)
 {
-	struct backend_about a;
+	struct answer_version v;
+	char s[1000];
 	struct err e;
 
-	if (answer_about(s, strlen(s), &a, &e) != 0)
+	(void)snprintf(s, sizeof(s), "{\"ApiVersion\":\"1.41\",%s}", members);
+	if (answer_version(s, strlen(s), &v, &e) != 0)
 		fail_msg("%s", e.msg);
-	return a;
+	return v;
+}
+
+static struct backend_about
+about(const char *members)
+{
+	return says(members).about;
 }
 
 TEST(an_engine_says_what_it_is)
 {
 	struct backend_about a;
 
-	a = about("{\"Platform\":{\"Name\":\"\"},\"Components\":[{\"Name\":"
-		  "\"Engine\"}],\"Version\":\"20.10.24+dfsg1\","
-		  "\"ApiVersion\":\"1.41\"}");
+	a = about("\"Platform\":{\"Name\":\"\"},\"Components\":[{\"Name\":"
+		  "\"Engine\"}],\"Version\":\"20.10.24+dfsg1\"");
 	assert_string_equal(a.name, "Docker Engine");
 	assert_string_equal(a.version, "20.10.24+dfsg1");
 	assert_string_equal(a.api, "1.41");
 	assert_string_equal(a.runtime, "");
-	a = about("{\"Platform\":{\"Name\":\"Docker Engine - Community\"},"
-		  "\"Components\":[{\"Name\":\"Engine\"}]}");
+	a = about("\"Platform\":{\"Name\":\"Docker Engine - Community\"},"
+		  "\"Components\":[{\"Name\":\"Engine\"}]");
 	assert_string_equal(a.name, "Docker Engine - Community");
 	assert_string_equal(a.version, "");
-	a = about("{\"Platform\":{\"Name\":\"linux/amd64/debian-12\"},"
-		  "\"Components\":[{\"Name\":\"Podman Engine\"}]}");
+	a = about("\"Platform\":{\"Name\":\"linux/amd64/debian-12\"},"
+		  "\"Components\":[{\"Name\":\"Podman Engine\"}]");
 	assert_string_equal(a.name, "Podman Engine");
 }
 
 TEST(a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown)
 {
 	struct backend_about a;
-	char s[1000];
+	struct answer_version v;
+	char s[600];
 	struct err e;
 
 	(void)snprintf(s, sizeof(s),
-	    "{\"Components\":[{\"Name\":\"a\\u001b[2J\\nb\"}],"
-	    "\"Version\":\"%0500d\",\"ApiVersion\":[1]}",
+	    "\"Components\":[{\"Name\":\"a\\u001b[2J\\nb\"}],"
+	    "\"Version\":\"%0500d\"",
 	    0);
 	a = about(s);
 	assert_string_equal(a.name, "a [2J b");
 	assert_int_equal(strlen(a.version), sizeof(a.version) - 1);
-	assert_string_equal(a.api, "");
-	assert_string_equal(about("[]").name, "");
-	assert_int_equal(answer_about("{", 1, &a, &e), ERR_BACKEND);
+	assert_string_equal(about("\"Components\":{}").name, "");
+	assert_int_equal(
+	    answer_version("{\"ApiVersion\":[1]}", 18, &v, &e), ERR_BACKEND);
+	assert_int_equal(answer_version("[]", 2, &v, &e), ERR_BACKEND);
+	assert_int_equal(answer_version("{", 1, &v, &e), ERR_BACKEND);
 }
 
 TEST(podman_is_known_by_its_name)
 {
-	static const char podman[] = "{\"ApiVersion\":\"1.41\","
-				     "\"Components\":[{\"Name\":"
-				     "\"Podman Engine\"}]}";
-	static const char docker[] = "{\"ApiVersion\":\"1.41\","
-				     "\"Components\":[1,{\"Name\":"
-				     "\"Engine\"}]}";
-
-	assert_true(answer_is_podman(podman, strlen(podman)));
-	assert_false(answer_is_podman(docker, strlen(docker)));
-	assert_false(answer_is_podman("", 0));
+	assert_true(
+	    says("\"Components\":[{\"Name\":\"Podman Engine\"}]").is_podman);
+	assert_false(
+	    says("\"Components\":[1,{\"Name\":\"Engine\"}]").is_podman);
 }
 
 TEST(limits_that_are_not_enforced_show)
