@@ -8,6 +8,7 @@
 
 #include "common/fd.h"
 #include "common/xmalloc.h"
+#include "worker/doctor/host.h"
 
 #define MOUNTS_PATH "/proc/self/mountinfo"
 #define MOUNTS_MAX (4u << 20)
@@ -27,19 +28,9 @@ mount_of(const char *path)
 	AUTO(auto_free) char *at = xstrdup(path);
 	struct statx st;
 
-	while (statx(AT_FDCWD, at, 0, STATX_MNT_ID, &st) == -1) {
-		char *slash = strrchr(at, '/');
-
-		if (at[0] == '\0' || strcmp(at, ".") == 0)
+	while (statx(AT_FDCWD, at, 0, STATX_MNT_ID, &st) == -1)
+		if (!host_climb(at))
 			return 0;
-		if (slash == NULL) {
-			(void)strcpy(at, ".");
-			continue;
-		}
-		if (slash == at && at[1] == '\0')
-			return 0;
-		slash[slash == at ? 1 : 0] = '\0';
-	}
 	return (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : 0;
 #else
 	(void)path;

@@ -44,7 +44,7 @@ struct engine {
 	bool has_seccomp;
 	unsigned int cpus;      /* answer.h */
 	unsigned int no_cpuset; /* updates in a row that it refused one in */
-	json_t *advisories;     /* open_advisories.h */
+	json_t *advisories;     /* advisory_list_open */
 	bool up;
 	bool said_up;
 	struct answer_version is; /* while it is up */

@@ -19,7 +19,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "worker/doctor/open_advisories.h"
+#include "worker/doctor/advisory.h"
 
 #define UNIX_PREFIX "unix://"
 #define SOCKET_PATH_MAX 107 /* of sockaddr_un */
@@ -275,7 +275,7 @@ take_advisories(struct docker *d, const struct api_answer *a)
 		NULL) != 0)
 		return;
 	json_decref(d->engine.advisories);
-	d->engine.advisories = open_advisories(
+	d->engine.advisories = advisory_list_open(
 	    version, strcmp(d->policy->seccomp, "unconfined") != 0);
 	json_decref(version);
 }

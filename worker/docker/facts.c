@@ -10,6 +10,7 @@
 #include "common/js.h"
 #include "common/text.h"
 #include "common/xmalloc.h"
+#include "worker/doctor/advisory.h"
 
 #define ANSWER_MAX (1u << 20)
 #define DEPTH_MAX 32
@@ -21,9 +22,9 @@
 static void
 take(char *out, size_t size, const json_t *o, const char *key)
 {
-	const char *s = json_string_value(json_object_get(o, key));
+	const char *s = js_text(o, key);
 
-	text_clean(out, size, s == NULL ? "" : s, s == NULL ? 0 : strlen(s));
+	text_clean(out, size, s, strlen(s));
 }
 
 /* Debian's engine gives packages' versions as commits; others give hashes
@@ -32,17 +33,9 @@ static void
 take_part(char *out, size_t size, const json_t *version, const char *name,
     const json_t *info, const char *commit)
 {
-	const json_t *a = json_object_get(version, "Components"), *item;
 	char id[BACKEND_WORD_MAX];
-	size_t i;
 
-	json_array_foreach (a, i, item) {
-		const char *s =
-		    json_string_value(json_object_get(item, "Name"));
-
-		if (s != NULL && strcmp(s, name) == 0)
-			take(out, size, item, "Version");
-	}
+	take(out, size, advisory_part(version, name), "Version");
 	take(id, sizeof(id), json_object_get(info, commit), "ID");
 	if (strchr(id, '.') != NULL)
 		(void)snprintf(out, size, "%s", id);

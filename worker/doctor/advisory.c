@@ -4,11 +4,15 @@
 
 #include "common/embed.h"
 #include "common/exit.h"
+#include "common/js.h"
 #include "common/log.h"
+#include "common/text.h"
+#include "worker/doctor/host.h"
 #include "worker/doctor/version.h"
 
 #define LINE_MAX_BYTES 512
 #define COLUMNS 7
+#define WORD_MAX 80
 
 struct advisory {
 	char line[LINE_MAX_BYTES]; /* the columns lie in it */
@@ -113,14 +117,88 @@ advisory_look(const struct advisory_subject *s, struct findings *out)
 	    s->package[0] != '\0' ? s->package : s->version, open, looked);
 }
 
-void
-advisory_each(const struct advisory_subject *s,
-    void (*on)(const char *cve, void *arg), void *arg)
+/* ---- while a worker runs */
+
+struct advisory_list {
+	json_t *to; /* an array */
+	json_int_t not_shown;
+};
+
+static void
+add(const char *word, struct advisory_list *l)
+{
+	if (json_array_size(l->to) == ADVISORY_OPEN_MAX)
+		l->not_shown++;
+	else
+		json_array_append_new(l->to, json_string(word));
+}
+
+static void
+list_open(const struct advisory_subject *s, struct advisory_list *open,
+    struct advisory_list *unknown)
 {
 	const char *at = embed_advisories[0].data;
 	struct advisory a;
 
+	if (s->version[0] == '\0')
+		add(s->component, unknown);
 	while (s->version[0] != '\0' && next_advisory(&at, &a))
 		if (strcmp(a.component, s->component) == 0 && is_open(&a, s))
-			on(a.cve, arg);
+			add(a.cve, s->patched ? unknown : open);
+}
+
+const json_t *
+advisory_part(const json_t *version, const char *name)
+{
+	const json_t *a = json_object_get(version, "Components"), *item;
+	size_t i;
+
+	json_array_foreach (a, i, item)
+		if (strcmp(js_text(item, "Name"), name) == 0)
+			return item;
+	return NULL;
+}
+
+/* Debian's give their package's version as a commit. */
+static void
+list_part(const char *component, const json_t *part, struct advisory_list *open,
+    struct advisory_list *unknown)
+{
+	const char *said = js_text(part, "Version");
+	const char *commit =
+	    js_text(json_object_get(part, "Details"), "GitCommit");
+	char word[WORD_MAX], upstream[WORD_MAX] = "";
+	bool has_package = strstr(commit, "+deb") != NULL;
+
+	if (has_package)
+		said = commit;
+	text_clean(word, sizeof(word), said, strlen(said));
+	version_upstream(word, upstream, sizeof(upstream));
+	list_open(&(struct advisory_subject){.component = component,
+		      .version = upstream,
+		      .package = has_package ? word : "",
+		      .patched = !has_package && version_is_debians(word)},
+	    open, unknown);
+}
+
+json_t *
+advisory_list_open(const json_t *version, bool has_profile)
+{
+	struct advisory_list open = {.to = json_array()};
+	struct advisory_list unknown = {.to = json_array()};
+	struct host_kernel kernel;
+
+	host_kernel(&kernel);
+	list_open(&(struct advisory_subject){.component = "kernel",
+		      .version = kernel.version,
+		      .package = "",
+		      .patched = kernel.patched,
+		      .has_profile = has_profile},
+	    &open, &unknown);
+	list_part("engine", version, &open, &unknown);
+	list_part("containerd", advisory_part(version, "containerd"), &open,
+	    &unknown);
+	list_part("runc", advisory_part(version, "runc"), &open, &unknown);
+	return json_pack("{s:o, s:o, s:I}", "open", open.to, "unknown",
+	    unknown.to, "not_shown", open.not_shown + unknown.not_shown);
 }

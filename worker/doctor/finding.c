@@ -6,6 +6,7 @@
 
 #include "common/js.h"
 #include "common/text.h"
+#include "common/xmalloc.h"
 
 #define WHAT_WIDTH 12
 
@@ -69,28 +70,20 @@ findings_print_table(const struct findings *f, FILE *out)
 void
 findings_print_json(const struct findings *f, FILE *out)
 {
-	AUTO(auto_json) json_t *o = json_object();
+	AUTO(auto_json) json_t *o = NULL;
+	AUTO(auto_free) char *s = NULL;
 	json_t *a = json_array();
-	char *s;
 
 	for (size_t i = 0; i < f->n; i++) {
 		const struct finding *x = &f->all[i];
-		json_t *one = json_object();
 
-		(void)json_object_set_new(one, "what", json_string(x->what));
-		(void)json_object_set_new(
-		    one, "state", json_string(state_words[x->state]));
-		(void)json_object_set_new(one, "text", json_string(x->text));
-		(void)json_object_set_new(
-		    one, "advice", json_string(x->advice));
-		(void)json_array_append_new(a, one);
+		(void)json_array_append_new(a,
+		    json_pack("{s:s, s:s, s:s, s:s}", "what", x->what, "state",
+			state_words[x->state], "text", x->text, "advice",
+			x->advice));
 	}
-	(void)json_object_set_new(
-	    o, "holds", json_boolean(findings_all_hold(f)));
-	(void)json_object_set_new(o, "findings", a);
-	(void)json_object_set_new(
-	    o, "not_shown", json_integer((json_int_t)f->more));
+	o = json_pack("{s:b, s:o, s:I}", "holds", findings_all_hold(f),
+	    "findings", a, "not_shown", (json_int_t)f->more);
 	s = js_dump(o);
 	(void)fprintf(out, "%s\n", s);
-	free(s);
 }

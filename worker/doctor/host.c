@@ -114,22 +114,29 @@ host_package(const char *name, char out[HOST_WORD_MAX])
 /* ---- the disk */
 
 bool
+host_climb(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (path[0] == '\0' || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
+		return false;
+	if (slash == NULL)
+		(void)strcpy(path, ".");
+	else
+		slash[slash == path ? 1 : 0] = '\0';
+	return true;
+}
+
+bool
 host_disk(const char *path, struct host_disk *out)
 {
 	AUTO(auto_free) char *at = xstrdup(path);
 	struct statvfs st;
 
 	/* It may not be there yet: then what it will be made in. */
-	while (statvfs(at, &st) == -1) {
-		char *slash = strrchr(at, '/');
-
-		if (slash == NULL)
-			(void)strcpy(at, strcmp(at, ".") == 0 ? "/" : ".");
-		else if (slash == at && at[1] == '\0')
+	while (statvfs(at, &st) == -1)
+		if (!host_climb(at))
 			return false;
-		else
-			slash[slash == at ? 1 : 0] = '\0';
-	}
 	(void)snprintf(out->path, sizeof(out->path), "%s", at);
 	out->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	out->free_inodes = st.f_files == 0 ? UINT64_MAX : st.f_favail;

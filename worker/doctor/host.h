@@ -24,6 +24,10 @@ void host_package_of(
 /* host_clock_is_synchronized - by the kernel's word */
 bool host_clock_is_synchronized(void);
 
+/* host_climb - path becomes that of the directory it is in; false: there is
+ * none */
+bool host_climb(char *path);
+
 struct host_disk {
 	char path[256]; /* what was looked at: it, or what is above it */
 	uint64_t free_bytes;

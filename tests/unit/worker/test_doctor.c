@@ -2,10 +2,9 @@
 
 #include "common/js.h"
 #include "worker/docker/docker.h"
-#include "worker/doctor/advisory.h"
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
-#include "worker/doctor/open_advisories.h"
+#include "worker/doctor/advisory.h"
 #include "tests/unit/test.h"
 
 static size_t
@@ -154,7 +153,7 @@ TEST(a_worker_knows_what_is_open_on_its_host)
 		"20.10.24+dfsg1", "Components", "Name", "containerd", "Version",
 		"v1.7.26", "Name", "runc", "Version", "1.1.5+ds1", "Details",
 		"GitCommit", "1.1.5+ds1-1+deb12u1");
-	AUTO(auto_json) json_t *o = open_advisories(version, true);
+	AUTO(auto_json) json_t *o = advisory_list_open(version, true);
 
 	assert_true(is_listed(o, "open", "CVE-2024-40635"));
 	assert_false(is_listed(o, "open", "CVE-2023-25173"));
@@ -183,7 +182,7 @@ TEST(what_an_engine_does_not_say_is_not_known)
 		assert_int_equal(
 		    js_parse(words[i], strlen(words[i]), 1000, 8, &version, &e),
 		    0);
-		o = open_advisories(version, true);
+		o = advisory_list_open(version, true);
 		assert_true(is_listed(o, "unknown", "engine"));
 		assert_true(is_listed(o, "unknown", "containerd"));
 		assert_true(is_listed(o, "unknown", "runc"));
