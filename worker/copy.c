@@ -1,5 +1,6 @@
 /*
- * One task's artifacts, from the box to the front's files.
+ * Above, one task's artifacts, from the box to the front's files; at the end,
+ * those of a box's tasks, one task after the other (copies_).
  *
  *	IDLE		no link
  *	WALKING		the agent lists what changed below the root
@@ -23,14 +24,19 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/msg/msg_gen.h"
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/fd.h"
+#include "common/log.h"
+#include "common/metric.h"
+#include "common/msg/msg_gen.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/copy_clock.h"
-#include "worker/link/digest.h"
 #include "worker/room_watch.h"
 
 /* Taken so far before the agent is told. */
@@ -82,8 +88,8 @@ struct copy {
 	uint32_t ncopied;
 	uint64_t total; /* bytes of copied files */
 
-	int fd; /* the front's, -1: none */
-	struct digest *digest;
+	int fd;             /* the front's, -1: none */
+	EVP_MD_CTX *digest; /* NULL: no file */
 	uint64_t got;
 	uint64_t taken;  /* of got, as the agent was told */
 	uint64_t budget; /* the file may have */
@@ -144,7 +150,7 @@ close_file(struct copy *c)
 	if (c->fd >= 0)
 		(void)close(c->fd);
 	c->fd = -1;
-	digest_drop(c->digest);
+	EVP_MD_CTX_free(c->digest);
 	c->digest = NULL;
 }
 
@@ -348,12 +354,10 @@ copy_is_path(const uint8_t *p, size_t n)
 static struct done_name
 name_digest(const uint8_t *path, size_t n)
 {
-	struct digest *d = digest_begin();
-	uint8_t sum[DIGEST_BYTES];
+	uint8_t sum[SHA256_DIGEST_LENGTH];
 	struct done_name name;
 
-	digest_add(d, path, n);
-	digest_end(d, sum);
+	(void)SHA256(path, n, sum);
 	memcpy(name.digest, sum, sizeof(name.digest));
 	return name;
 }
@@ -578,7 +582,10 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 	f = &c->batch[c->at];
 	left = total_left(c);
 	c->fd = fd;
-	c->digest = digest_begin();
+	c->digest = EVP_MD_CTX_new();
+	if (c->digest == NULL ||
+	    EVP_DigestInit_ex(c->digest, EVP_sha256(), NULL) != 1)
+		fatal(EXIT_MEMORY, "no SHA-256");
 	c->budget = c->host->limits->file_bytes < left ?
 	    c->host->limits->file_bytes :
 	    left;
@@ -626,7 +633,8 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 		return 0;
 	}
 	copy_clock_earn_bytes(c->host->clock, n);
-	digest_add(c->digest, p, n);
+	if (EVP_DigestUpdate(c->digest, p, n) != 1)
+		fatal(EXIT_MEMORY, "SHA-256 failed");
 	c->got += n;
 	if (c->got - c->taken >= TAKE_BYTES) {
 		c->taken = c->got;
@@ -641,10 +649,10 @@ file_done(struct copy *c)
 	const struct file *f = &c->batch[c->at++];
 	const struct frame_taken taken = {
 	    .root = COPY_ROOT, .path = {f->path, f->path_len}, .mark = f->mark};
-	uint8_t sum[DIGEST_BYTES];
+	uint8_t sum[SHA256_DIGEST_LENGTH];
 
-	digest_end(c->digest, sum);
-	c->digest = NULL;
+	if (EVP_DigestFinal_ex(c->digest, sum, NULL) != 1)
+		fatal(EXIT_MEMORY, "SHA-256 failed");
 	close_file(c);
 	set_done(c, f);
 	peer_taken(c->peer, &taken);
@@ -686,3 +694,178 @@ on_read_lost(void *arg)
 
 static const struct peer_chan_ops read_ops = {
     .on_data = on_data, .on_close = on_read_close, .on_lost = on_read_lost};
+
+/* ---- one task after the other */
+
+TAILQ_HEAD(copy_queue, copy_job);
+
+struct copies {
+	struct copy_host host;
+	struct copy_clock clock; /* since somebody waits */
+	struct copy_queue queue;
+	struct peer *peer;    /* NULL: away */
+	struct copy *copy;    /* under way, or ended and kept; NULL: none */
+	struct copy_job *job; /* whose it is */
+	bool ended;
+	uint64_t began_us;
+	struct timer *release;
+};
+
+static struct copy_job *
+take_first(struct copies *cs)
+{
+	struct copy_job *job = TAILQ_FIRST(&cs->queue);
+
+	if (job == NULL)
+		return NULL;
+	TAILQ_REMOVE(&cs->queue, job, link);
+	job->waits = false;
+	return job;
+}
+
+static void
+start_next(struct copies *cs)
+{
+	struct copy_job *job = cs->copy == NULL ? take_first(cs) : NULL;
+
+	if (job == NULL)
+		return;
+	cs->job = job;
+	cs->ended = false;
+	cs->began_us = clock_mono_us();
+	cs->copy = copy_new(&cs->host, job->task);
+	if (cs->peer != NULL)
+		copy_attach(cs->copy, cs->peer);
+}
+
+static void
+release(struct copies *cs)
+{
+	copy_taken(cs->copy);
+	copy_free(cs->copy);
+	cs->copy = NULL;
+	cs->job = NULL;
+	timer_stop(cs->release);
+}
+
+static void
+release_cb(void *arg)
+{
+	struct copies *cs = arg;
+
+	release(cs);
+	start_next(cs);
+}
+
+/* What an agent did not give for one run it would not give for the next.  What
+ * is left out stays in the sandbox: a later run's copy lists it. */
+static void
+end_waiting(struct copies *cs)
+{
+	struct copy_job *job;
+
+	while ((job = take_first(cs)) != NULL)
+		job->done(job,
+		    "artifact extraction: the sandbox took too long to give "
+		    "the files of an earlier run, these are left out");
+}
+
+static void
+end_cb(struct copy *c, void *arg)
+{
+	struct copies *cs = arg;
+
+	cs->ended = true;
+	(void)metric_observe(
+	    FAMILY_ARTIFACT_COPY_SECONDS, 0, clock_mono_us() - cs->began_us);
+	cs->job->done(cs->job, copy_error(c));
+	if (copy_clock_is_late(&cs->clock))
+		end_waiting(cs);
+	/* Freed later in any case: it is in use up the stack. */
+	timer_set_ms(cs->release, copy_files(c) > 0 ? COPIES_COMMIT_MS : 0);
+}
+
+struct copies *
+copies_new(struct event_base *base, struct ipc_chan **front,
+    const struct copy_limits *limits)
+{
+	struct copies *cs = xcalloc(1, sizeof(*cs));
+
+	TAILQ_INIT(&cs->queue);
+	cs->host = (struct copy_host){.base = base,
+	    .front = front,
+	    .limits = limits,
+	    .time_ms = COPY_TIME_MS,
+	    .clock = &cs->clock,
+	    .on_end = end_cb,
+	    .arg = cs};
+	cs->release = timer_new(base, release_cb, cs);
+	return cs;
+}
+
+void
+copies_free(struct copies *cs)
+{
+	while (take_first(cs) != NULL)
+		;
+	if (cs->copy != NULL)
+		copies_drop(cs, cs->job);
+	timer_free(cs->release);
+	free(cs);
+}
+
+void
+copies_add(struct copies *cs, struct copy_job *job)
+{
+	if (TAILQ_EMPTY(&cs->queue) && (cs->copy == NULL || cs->ended))
+		copy_clock_init(&cs->clock, cs->host.limits->late_ms);
+	job->waits = true;
+	TAILQ_INSERT_TAIL(&cs->queue, job, link);
+	start_next(cs);
+}
+
+void
+copies_drop(struct copies *cs, struct copy_job *job)
+{
+	if (job->waits)
+		TAILQ_REMOVE(&cs->queue, job, link);
+	job->waits = false;
+	if (cs->job != job)
+		return;
+	copies_stop(cs, "the run was dropped");
+	release(cs);
+	start_next(cs);
+}
+
+void
+copies_stop(struct copies *cs, const char *why)
+{
+	if (cs->copy != NULL && !cs->ended)
+		copy_stop(cs->copy, why);
+}
+
+void
+copies_attach(struct copies *cs, struct peer *p)
+{
+	cs->peer = p;
+	if (cs->copy != NULL)
+		copy_attach(cs->copy, p);
+}
+
+void
+copies_detach(struct copies *cs)
+{
+	cs->peer = NULL;
+	if (cs->copy != NULL)
+		copy_detach(cs->copy);
+}
+
+void
+copies_on_fd(struct copies *cs, const struct copy_job *job, uint32_t file,
+    int fd, const char *refusal)
+{
+	if (cs->job == job)
+		copy_on_fd(cs->copy, file, fd, refusal);
+	else if (fd >= 0)
+		(void)close(fd);
+}

@@ -12,7 +12,7 @@
 #include "common/err.h"
 #include "common/hashmap.h"
 #include "worker/box_asks.h"
-#include "worker/copies.h"
+#include "worker/copy.h"
 #include "worker/link/peer.h"
 #include "worker/task.h"
 

@@ -13,15 +13,17 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <openssl/sha.h>
+
 #include "common/fd.h"
 #include "common/frame.h"
+#include "common/hex.h"
 #include "common/layout.h"
 #include "common/log.h"
 #include "common/place.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "worker/backend.h"
-#include "worker/link/digest.h"
 
 #ifndef PKGLIBEXECDIR
 #define PKGLIBEXECDIR "/usr/local/libexec/mcp-sandboxd"
@@ -140,9 +142,11 @@ static int
 copy_agent(struct linkdirs *l, struct err *e)
 {
 	AUTO(auto_free) char *tmp = NULL;
-	char hex[DIGEST_HEX_BYTES];
+	uint8_t digest[SHA256_DIGEST_LENGTH];
+	char hex[HEX_BYTES(SHA256_DIGEST_LENGTH)];
 
-	digest_hex(l->agent, l->agent_len, hex);
+	(void)SHA256((const uint8_t *)l->agent, l->agent_len, digest);
+	hex_encode(digest, sizeof(digest), hex);
 	l->copy = xasprintf("%s%.16s", COPY_PREFIX, hex);
 	if (is_same(l))
 		return 0;

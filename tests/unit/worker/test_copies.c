@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include "worker/copies.h"
+#include "worker/copy.h"
 #include "worker/copy_clock.h"
 
 /* What runs that ended wait for: an agent that does not give their files. */
