@@ -135,15 +135,23 @@ list_free(char **list)
 	free(list);
 }
 
+static bool
+has_word(char *const *list, const char *word)
+{
+	for (size_t i = 0; list[i] != NULL; i++)
+		if (strcmp(list[i], word) == 0)
+			return true;
+	return false;
+}
+
 static void
 list_add(char **list, const char *item)
 {
 	size_t n = 0;
 
-	for (; list[n] != NULL; n++)
-		if (strcmp(list[n], item) == 0)
-			return;
-	if (n < LIST_MAX)
+	while (list[n] != NULL)
+		n++;
+	if (n < LIST_MAX && !has_word(list, item))
 		list[n] = xstrdup(item);
 }
 
@@ -214,15 +222,6 @@ add_caps(char **list, enum conf_key key, const char *name, const struct conf *c,
 			return ERR_INVAL;
 	}
 	return 0;
-}
-
-static bool
-has_word(char *const *list, const char *word)
-{
-	for (size_t i = 0; list[i] != NULL; i++)
-		if (strcmp(list[i], word) == 0)
-			return true;
-	return false;
 }
 
 /* Whether a container of this configuration would have it, were there no
@@ -462,17 +461,6 @@ policy_clear(struct policy *p)
 	memset(p, 0, sizeof(*p));
 }
 
-static bool
-is_allowed_image(const struct policy *p, const char *image)
-{
-	if (strcmp(image, p->image) == 0)
-		return true;
-	for (size_t i = 0; p->images[i] != NULL; i++)
-		if (strcmp(image, p->images[i]) == 0)
-			return true;
-	return false;
-}
-
 static int
 check_limits(const struct policy *p, struct policy_template *t, struct err *e)
 {
@@ -511,12 +499,13 @@ int
 policy_check_claim(const struct policy_claim *c, struct err *e)
 {
 	/* An identifier may begin with '_' or '-'. */
-	for (const char *s = c->identifier; *s != '\0'; s++)
-		if (!isalnum((unsigned char)*s) && *s != '_' && *s != '-')
-			return err_set(e, ERR_POLICY, "no identifier");
-	if (c->identifier[0] == '\0' || strlen(c->identifier) > POLICY_WORD_MAX)
-		return err_set(e, ERR_POLICY, "no identifier");
-	return 0;
+	size_t n = strspn(c->identifier, "_-");
+	size_t len = strlen(c->identifier);
+
+	if (len > 0 && len <= POLICY_WORD_MAX &&
+	    (n == len || is_word(c->identifier + n, 1, POLICY_WORD_MAX, "_-")))
+		return 0;
+	return err_set(e, ERR_POLICY, "no identifier");
 }
 
 int
@@ -555,7 +544,8 @@ policy_check(const struct policy *p, struct policy_template *t, struct err *e)
 {
 	if (t->image[0] == '\0')
 		t->image = p->image;
-	if (!is_image(t->image) || !is_allowed_image(p, t->image))
+	if (!is_image(t->image) ||
+	    (strcmp(t->image, p->image) != 0 && !has_word(p->images, t->image)))
 		return refuse_image(p, t->image, e);
 	return check_limits(p, t, e);
 }
