@@ -40,3 +40,18 @@ later(struct event_base *base, void (*fn)(void *), void *arg)
 {
 	later_ms(base, 0, fn, arg);
 }
+
+static void
+event_free_cb(void *arg)
+{
+	event_free(arg);
+}
+
+void
+later_event_free(struct event_base *base, struct event *ev)
+{
+	if (ev == NULL)
+		return;
+	(void)event_del(ev);
+	later(base, event_free_cb, ev);
+}

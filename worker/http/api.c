@@ -140,12 +140,6 @@ sock_free(void *arg)
 	free(s);
 }
 
-static void
-event_later_free(void *arg)
-{
-	event_free(arg);
-}
-
 static struct event *
 event_must(struct api *h, int fd, short what, event_callback_fn cb, void *arg)
 {
@@ -247,11 +241,9 @@ write_cb(char *p, size_t size, size_t n, void *arg)
 		take_lines(c, p, n);
 		return c->cancelled ? 0 : n;
 	}
-	if (buf_append(&c->in, p, n) != 0) {
-		c->too_large = true;
-		return 0;
-	}
-	return n;
+	c->too_large =
+	    buf_len(&c->in) + n > c->max_body || buf_append(&c->in, p, n) != 0;
+	return c->too_large ? 0 : n;
 }
 
 /* A line at a time; an empty one ends a head. */
@@ -281,10 +273,7 @@ call_unwatch(struct api_call *c)
 {
 	timer_free(c->deadline);
 	c->deadline = NULL;
-	if (c->on_ready == NULL)
-		return;
-	(void)event_del(c->on_ready);
-	later(c->h->base, event_later_free, c->on_ready);
+	later_event_free(c->h->base, c->on_ready);
 	c->on_ready = NULL;
 }
 
@@ -359,19 +348,6 @@ call_explain(const struct api_call *c, CURLcode code, struct err *e)
 	return c->h->server->explain(&f, e);
 }
 
-/* The NUL behind an answer. */
-static void
-finish_body(struct buf *in)
-{
-	uint8_t *end;
-
-	buf_set_max(in, in->max + 1);
-	end = buf_reserve(in, 1);
-	if (end == NULL)
-		fatal(EXIT_MEMORY, "no room for an answer's end");
-	*end = '\0';
-}
-
 static void
 call_count(const struct api_call *c, long status, uint64_t us)
 {
@@ -403,9 +379,10 @@ call_end(struct api_call *c, CURLcode code)
 	buf_init(&c->in, 0);
 	call_free(c);
 	if (a.rc == 0) {
-		finish_body(&in);
+		if (buf_append(&in, "", 1) != 0)
+			fatal(EXIT_BUG, "no room for an answer's end");
 		a.body = (const char *)buf_data(&in);
-		a.len = buf_len(&in);
+		a.len = buf_len(&in) - 1;
 	}
 	on_done(&a, arg);
 	buf_clear(&in);
@@ -432,8 +409,8 @@ read_status(const char *head)
 {
 	const char *at = head + strlen("HTTP/1.1 ");
 
-	if ((strncmp(head, "HTTP/1.1 ", strlen("HTTP/1.1 ")) != 0 &&
-		strncmp(head, "HTTP/1.0 ", strlen("HTTP/1.0 ")) != 0) ||
+	if (strncmp(head, "HTTP/1.", 7) != 0 ||
+	    (head[7] != '0' && head[7] != '1') || head[8] != ' ' ||
 	    at[0] == '0' || strspn(at, "0123456789") != 3 ||
 	    (at[3] != ' ' && at[3] != '\r'))
 		return 0;
@@ -576,18 +553,21 @@ switch_ready_cb(evutil_socket_t fd, short what, void *arg)
 static void
 switch_watch(struct api_call *c, short what)
 {
-	if (c->on_ready != NULL) {
-		(void)event_del(c->on_ready);
-		later(c->h->base, event_later_free, c->on_ready);
-	}
+	later_event_free(c->h->base, c->on_ready);
 	c->on_ready =
 	    event_must(c->h, c->fd, what | EV_PERSIST, switch_ready_cb, c);
 }
 
 static uint64_t
+call_age_ms(const struct api_call *c)
+{
+	return (clock_mono_us() - c->started_us) / 1000;
+}
+
+static uint64_t
 call_left_ms(const struct api_call *c)
 {
-	uint64_t age = (clock_mono_us() - c->started_us) / 1000;
+	uint64_t age = call_age_ms(c);
 
 	return age < c->timeout_ms ? c->timeout_ms - age : 1;
 }
@@ -700,7 +680,7 @@ api_add_new(struct api *h)
 static bool
 call_may_wait(const struct api_call *c)
 {
-	uint64_t age = (clock_mono_us() - c->started_us) / 1000;
+	uint64_t age = call_age_ms(c);
 
 	return age < CONNECT_MS && (c->timeout_ms == 0 || age < c->timeout_ms);
 }
@@ -903,12 +883,10 @@ call_set_body(struct api_call *c, const struct api_ask *ask)
 static bool
 is_safe_to_repeat(const struct api_call *c)
 {
-	static const char *const safe[] = {"GET", "DELETE", "PUT"};
-
-	for (size_t i = 0; i < ARRAY_LEN(safe); i++)
-		if (strcmp(c->method, safe[i]) == 0)
-			return c->upgrade == NULL;
-	return false;
+	return c->upgrade == NULL &&
+	    (strcmp(c->method, "GET") == 0 ||
+		strcmp(c->method, "DELETE") == 0 ||
+		strcmp(c->method, "PUT") == 0);
 }
 
 static void
@@ -977,8 +955,8 @@ api_start(struct api *h, const struct api_ask *ask)
 	c->arg = ask->arg;
 	c->max_body = ask->max_body != 0 ? ask->max_body : BODY_MAX;
 	buf_init(&c->in,
-	    c->upgrade == NULL ? c->max_body :
-				 API_HEADERS_MAX + c->max_body + SWITCH_PIECE);
+	    c->max_body + 1 +
+		(c->upgrade == NULL ? 0 : API_HEADERS_MAX + SWITCH_PIECE));
 	buf_init(&c->out, 0);
 	c->curl = curl_easy_init();
 	if (c->curl == NULL)

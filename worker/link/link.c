@@ -41,23 +41,12 @@ static uint8_t *spare;
 /* ---- the end of a stream */
 
 static void
-event_free_later(void *arg)
-{
-	event_free(arg);
-}
-
-static void
 stream_end(struct link *l)
 {
-	struct event *evs[] = {l->on_read, l->on_write};
-
 	if (l->fd == -1)
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(evs); i++) {
-		(void)event_del(evs[i]);
-		/* it may be in its callback */
-		later(l->base, event_free_later, evs[i]);
-	}
+	later_event_free(l->base, l->on_read);
+	later_event_free(l->base, l->on_write);
 	(void)close(l->fd);
 	l->fd = -1;
 	l->failed = 0;

@@ -138,12 +138,6 @@ on_hello_end(void *arg, const struct frame_hello_end *m, struct err *e)
 /* ---- channels */
 
 static struct peer_chan *
-chan_of(struct hash_entry *en)
-{
-	return HASH_OF(en, struct peer_chan, by_number);
-}
-
-static struct peer_chan *
 chan_new(struct peer *p, uint64_t from, uint64_t window,
     const struct peer_chan_ops *ops, void *arg)
 {
@@ -163,8 +157,8 @@ chan_new(struct peer *p, uint64_t from, uint64_t window,
 	return c;
 }
 
-static void
-chan_free(struct peer_chan *c)
+void
+peer_leave(struct peer_chan *c)
 {
 	if (c == NULL)
 		return;
@@ -172,16 +166,15 @@ chan_free(struct peer_chan *c)
 	free(c);
 }
 
-/* *c is NULL for a number that was. */
+/* 1; 0 and *c NULL for a number that was. */
 static int
 chan_find(struct peer *p, uint32_t number, struct peer_chan **c, struct err *e)
 {
-	struct hash_entry *en = hashmap_get_u64(&p->chans, number);
-
-	*c = en == NULL ? NULL : chan_of(en);
+	*c = HASH_OBJECT(
+	    hashmap_get_u64(&p->chans, number), struct peer_chan, by_number);
 	if (*c == NULL && (number == 0 || number > p->last))
 		return err_set(e, ERR_PROTO, "channel %u never was", number);
-	return 0;
+	return *c != NULL;
 }
 
 static int
@@ -194,11 +187,10 @@ static int
 on_known(void *arg, const struct frame_known *m, struct err *e)
 {
 	struct peer_chan *c;
+	int rc = chan_find(arg, m->chan, &c, e);
 
-	if (chan_find(arg, m->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	if (c->ops->on_known == NULL)
 		return not_this_kind(m->chan, e);
 	return c->ops->on_known(m->fresh, c->arg, e);
@@ -208,11 +200,10 @@ static int
 on_data(void *arg, const struct frame_data *m, struct err *e)
 {
 	struct peer_chan *c;
+	int rc = chan_find(arg, m->chan, &c, e);
 
-	if (chan_find(arg, m->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	if (c->ops->on_data == NULL || m->stream != 0)
 		return not_this_kind(m->chan, e);
 	if (m->bytes.n > FRAME_DATA_MAX)
@@ -226,11 +217,10 @@ static int
 on_entry(void *arg, const struct frame_entry *m, struct err *e)
 {
 	struct peer_chan *c;
+	int rc = chan_find(arg, m->chan, &c, e);
 
-	if (chan_find(arg, m->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	if (c->ops->on_entry == NULL)
 		return not_this_kind(m->chan, e);
 	if (m->kind == 0 || strchr("fdl?", m->kind) == NULL)
@@ -245,14 +235,13 @@ on_close(void *arg, const struct frame_close *m, struct err *e)
 {
 	const struct peer_chan_ops *ops;
 	struct peer_chan *c;
+	int rc = chan_find(arg, m->chan, &c, e);
 
-	if (chan_find(arg, m->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	ops = c->ops;
 	arg = c->arg;
-	chan_free(c);
+	peer_leave(c);
 	ops->on_close(m->code, m->text, arg);
 	return 0;
 }
@@ -324,10 +313,10 @@ lose_chans(struct peer *p)
 	struct hash_entry *en;
 
 	while ((en = hashmap_next(&p->chans, NULL)) != NULL) {
-		struct peer_chan *c = chan_of(en);
+		struct peer_chan *c = HASH_OF(en, struct peer_chan, by_number);
 
 		c->ops->on_lost(c->arg);
-		chan_free(c);
+		peer_leave(c);
 	}
 }
 
@@ -504,7 +493,7 @@ peer_close(struct peer_chan *c)
 		return;
 	m.chan = c->number;
 	sent(c->peer, frame_put_close(link_out(c->peer->link), &m));
-	chan_free(c);
+	peer_leave(c);
 }
 
 void
@@ -513,17 +502,11 @@ peer_forget(struct peer_chan *c)
 	struct frame_close m = {.text = "", .chan = c->number};
 	struct link *l = c->peer->link;
 
-	chan_free(c);
+	peer_leave(c);
 	if (frame_put_close(link_out(l), &m) == 0)
 		link_send_soon(l);
 	else
 		link_hang_up(l);
-}
-
-void
-peer_leave(struct peer_chan *c)
-{
-	chan_free(c);
 }
 
 /* A channel without an owner, for as long as it takes to close it. */
