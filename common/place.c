@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "common/xmalloc.h"
@@ -132,4 +133,28 @@ place_check(const char *path, enum place_state *state, struct err *e)
 	    (unsigned int)geteuid(),
 	    is_there ? "write" : "make it, or what is above it,", real,
 	    strerror(errno));
+}
+
+char *
+place_beside(const char *name)
+{
+	char self[PATH_MAX] = "/";
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+
+	if (n < 1)
+		n = 1;
+	while (n > 1 && self[n - 1] != '/')
+		n--;
+	return xasprintf("%.*s%s", (int)n, self, name);
+}
+
+char *
+place_find(const char *name, const char *installed)
+{
+	char *path = place_beside(name);
+
+	if (access(path, R_OK) == 0)
+		return path;
+	free(path);
+	return access(installed, R_OK) == 0 ? xstrdup(installed) : NULL;
 }

@@ -29,4 +29,11 @@ int place_check(
  * shut for it.  What path itself is is not looked at. */
 int place_check_way(const char *path, struct err *e) MUSTCHECK;
 
+/* place_beside - the path of a name in the directory of the running program;
+ * the caller frees */
+char *place_beside(const char *name);
+/* place_find - that, or the path where it was installed: the first that can be
+ * read; the caller frees.  NULL: neither. */
+char *place_find(const char *name, const char *installed);
+
 #endif

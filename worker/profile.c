@@ -10,12 +10,12 @@
 #include "common/fd.h"
 #include "common/js.h"
 #include "common/log.h"
+#include "common/place.h"
 #include "common/xmalloc.h"
 
 #define KEY "SANDBOX_SECCOMP"
 #define PROFILE_MAX (256u << 10)
 #define DEPTH_MAX 8
-#define SELF_MAX 4096
 
 #ifndef PKGDATADIR
 #define PKGDATADIR "/usr/local/share/mcp-sandboxd"
@@ -140,31 +140,6 @@ ours(void)
 	return s;
 }
 
-/* The file that was built with this program: beside it in a build tree, else
- * where it was installed. */
-static char *
-find_ours(void)
-{
-	char self[SELF_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash, *path;
-
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash != NULL) {
-		*slash = '\0';
-		path = xasprintf("%s/schema/seccomp.json", self);
-		if (access(path, R_OK) == 0)
-			return path;
-		free(path);
-	}
-	path = xstrdup(PKGDATADIR "/seccomp.json");
-	if (access(path, R_OK) == 0)
-		return path;
-	free(path);
-	return NULL;
-}
-
 int
 profile_load(const struct conf *c, char **out, char **path, struct err *e)
 {
@@ -173,7 +148,8 @@ profile_load(const struct conf *c, char **out, char **path, struct err *e)
 	*path = NULL;
 	if (strcmp(setting, "default") == 0) {
 		*out = ours();
-		*path = find_ours();
+		*path = place_find(
+		    "schema/seccomp.json", PKGDATADIR "/seccomp.json");
 		return 0;
 	}
 	if (strcmp(setting, "unconfined") == 0) {

@@ -117,7 +117,7 @@ body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
     enum body_cpus form, const char *cpuset)
 {
 	unsigned long long nano = b->nano_cpus, period;
-	char most[80] = "", on[PROCESSORS_TEXT_MAX + 24] = "";
+	char most[80] = "", on[BODY_CPUSET_MAX + 24] = "";
 
 	if (nano != 0 && form == BODY_CPUS_AS_NANO) {
 		(void)snprintf(most, sizeof(most), ",\"NanoCpus\":%llu", nano);
@@ -133,6 +133,58 @@ body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
 	(void)snprintf(out, BODY_BOUNDS_MAX, "{\"CpuShares\":%u%s%s}",
 	    b->cpu_shares, most, on);
 }
+
+/* ---- which processors */
+
+/* The n of them from the first on. */
+static void
+choose(const cpu_set_t *of, unsigned int first, unsigned int n, cpu_set_t *out)
+{
+	unsigned int all = (unsigned int)CPU_COUNT(of), at = 0;
+
+	CPU_ZERO(out);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, of))
+			continue;
+		if ((at + all - first) % all < n)
+			CPU_SET(cpu, out);
+		at++;
+	}
+}
+
+bool
+body_cpuset(const cpu_set_t *of, unsigned int first, unsigned int n,
+    char out[BODY_CPUSET_MAX])
+{
+	unsigned int all = (unsigned int)CPU_COUNT(of);
+	size_t len = 0;
+	cpu_set_t set;
+
+	if (n == 0) {
+		first = 0;
+		n = all;
+	}
+	if (all == 0 || first >= all || n > all)
+		return false;
+	choose(of, first, n, &set);
+	for (size_t from = 0; from < CPU_SETSIZE; from++) {
+		size_t to = from;
+
+		if (!CPU_ISSET(from, &set))
+			continue;
+		while (to + 1 < CPU_SETSIZE && CPU_ISSET(to + 1, &set))
+			to++;
+		len += (size_t)snprintf(out + len, BODY_CPUSET_MAX - len,
+		    to > from ? "%s%zu-%zu" : "%s%zu", len > 0 ? "," : "", from,
+		    to);
+		if (len >= BODY_CPUSET_MAX)
+			return false;
+		from = to;
+	}
+	return true;
+}
+
+/* ---- labels */
 
 /* What the box is, for its whole life: by these it is known again.  What uses
  * it (identifier, generation) is to be read by people, and believed only when

@@ -7,11 +7,12 @@
 #ifndef WORKER_DOCKER_BODY_H
 #define WORKER_DOCKER_BODY_H
 
+#include <sched.h>
+
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "worker/backend.h"
-#include "worker/docker/processors.h"
 #include "worker/policy.h"
 
 #define BODY_LABEL_ROLE "mcp.role"
@@ -49,13 +50,21 @@ char *body_create(const struct body_create *c);
  * processors, NULL: as it is.  An engine takes
  * processors in one of two forms, for all of a container's life: a quota of a
  * period, as body_create makes them, or NanoCpus. */
-#define BODY_BOUNDS_MAX (128 + PROCESSORS_TEXT_MAX)
+#define BODY_CPUSET_MAX 512
+#define BODY_BOUNDS_MAX (128 + BODY_CPUSET_MAX)
 enum body_cpus {
 	BODY_CPUS_AS_QUOTA,
 	BODY_CPUS_AS_NANO
 };
 void body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
     enum body_cpus form, const char *cpuset);
+
+/* body_cpuset - n of those processors from the first on, the lowest behind the
+ * highest, as cpuset(7) has lists: "0-3,6"; n 0: all.  The front counts them
+ * from 0 on; a host may have some that are off, or not ours.  False: there are
+ * not so many, or the list is too long. */
+bool body_cpuset(const cpu_set_t *of, unsigned int first, unsigned int n,
+    char out[BODY_CPUSET_MAX]) MUSTCHECK;
 
 /* body_filters_x - what "filters=" is for lists and events of the instance of
  * that id, percent-encoded; the caller frees */

@@ -192,7 +192,7 @@ struct bounding {
 	struct backend_bounds bounds;
 	bool is_nano;     /* asked in the older form */
 	bool is_anywhere; /* asked without processors, as with them it failed */
-	char cpuset[PROCESSORS_TEXT_MAX]; /* "": it is not said */
+	char cpuset[BODY_CPUSET_MAX]; /* "": it is not said */
 	backend_done_cb cb;
 	void *arg;
 };
@@ -239,9 +239,10 @@ choose_cpuset(struct bounding *w)
 	const struct backend_bounds *b = &w->bounds;
 	cpu_set_t own;
 
-	if (w->d->engine.no_cpuset >= CPUSET_TRIES || !processors_own(&own) ||
+	if (w->d->engine.no_cpuset >= CPUSET_TRIES ||
+	    sched_getaffinity(0, sizeof(own), &own) != 0 ||
 	    (unsigned int)CPU_COUNT(&own) != w->d->engine.cpus ||
-	    !processors_text(&own, b->first_cpu, b->cpus, w->cpuset))
+	    !body_cpuset(&own, b->first_cpu, b->cpus, w->cpuset))
 		w->cpuset[0] = '\0';
 }
 

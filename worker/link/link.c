@@ -9,7 +9,7 @@
  * callback: the stream's generation tells read_turn that it did, and memory is
  * freed in a later turn of the loop.
  *
- * Each link has a budget of bytes (pace.h), so that a sandbox that prints
+ * Each link has a budget of bytes (struct pace), so that a sandbox that prints
  * without end does not take the loop, the disk and the front from the others.
  *
  * Writing: at the end of a turn, or at once outside of one.
@@ -37,6 +37,54 @@
 /* The read buffer of all links: empty between two calls of read_turn. */
 static uint8_t *spare;
 #define SPARE_BYTES (FRAME_UP_MAX + READ_BYTES)
+
+/* ---- the pace */
+
+/* Beyond this no product below overflows. */
+#define RATE_MAX (UINT64_C(1) << 50)
+
+void
+pace_init(struct pace *p, uint64_t most, uint64_t now_ms)
+{
+	p->most = most < RATE_MAX ? most : RATE_MAX;
+	p->rate = p->most;
+	p->budget = (int64_t)p->rate;
+	p->at_ms = now_ms;
+}
+
+void
+pace_set(struct pace *p, uint64_t rate, uint64_t now_ms)
+{
+	uint64_t was = p->rate;
+
+	if (rate == 0 || (p->most != 0 && rate > p->most))
+		rate = p->most;
+	p->rate = rate < RATE_MAX ? rate : RATE_MAX;
+	/* What was saved up is not spent at a lower rate. */
+	if (was == 0 || p->budget > (int64_t)p->rate) {
+		p->budget = (int64_t)p->rate;
+		p->at_ms = now_ms;
+	}
+}
+
+uint64_t
+pace_charge(struct pace *p, size_t n, uint64_t now_ms)
+{
+	int64_t rate = (int64_t)p->rate;
+	uint64_t ms = now_ms - p->at_ms;
+
+	if (rate == 0)
+		return 0;
+	if (ms >= 1000 || p->budget + (int64_t)ms * rate / 1000 > rate)
+		p->budget = rate;
+	else
+		p->budget += (int64_t)ms * rate / 1000;
+	p->at_ms = now_ms;
+	p->budget -= (int64_t)n;
+	if (p->budget >= 0)
+		return 0;
+	return (uint64_t)(-p->budget) * 1000 / p->rate + 1;
+}
 
 /* ---- the end of a stream */
 

@@ -16,7 +16,6 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/msg/frame_gen.h"
-#include "worker/link/pace.h"
 
 /* Bytes that wait to be sent.  Senders of large frames look at link_room. */
 #define LINK_OUT_MAX (2 * FRAME_DOWN_MAX)
@@ -28,6 +27,23 @@ struct event;
 struct event_base;
 struct link;
 struct timer;
+
+/* How fast a link may be read: bytes that may be come at a steady rate and are
+ * kept for at most a second; what was read beyond them is waited for
+ * afterwards. */
+struct pace {          /* link.c's; times are of the monotonic clock */
+	uint64_t most; /* bytes per second; 0: any */
+	uint64_t rate; /* of them, for now; 0: any */
+	int64_t budget;
+	uint64_t at_ms; /* when that was */
+};
+
+/* pace_init - never more than most; 0: as much as there is */
+void pace_init(struct pace *p, uint64_t most, uint64_t now_ms);
+/* pace_set - from now on; 0: as pace_init said */
+void pace_set(struct pace *p, uint64_t rate, uint64_t now_ms);
+/* pace_charge - n bytes were read: how many ms until more may be */
+uint64_t pace_charge(struct pace *p, size_t n, uint64_t now_ms);
 
 struct link_user {
 	/* A stream begins: the agent is there. */

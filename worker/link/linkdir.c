@@ -79,30 +79,14 @@ check_own(int fd, const char *path, struct err *e)
 int
 linkdirs_find_agent(char **out, struct err *e)
 {
-	char self[PATH_BYTES_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash, *path;
+	AUTO(auto_free) char *here = place_beside("");
 
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash != NULL) {
-		slash[1] = '\0';
-		path = xasprintf("%s%s", self, AGENT_NAME);
-		if (access(path, R_OK) == 0) {
-			*out = path;
-			return 0;
-		}
-		free(path);
-	}
-	path = xasprintf("%s/%s", PKGLIBEXECDIR, AGENT_NAME);
-	if (access(path, R_OK) == 0) {
-		*out = path;
+	*out = place_find(AGENT_NAME, PKGLIBEXECDIR "/" AGENT_NAME);
+	if (*out != NULL)
 		return 0;
-	}
-	free(path);
 	return err_set(e, ERR_NOTFOUND,
 	    "%s is neither in %s nor in %s: build or install it", AGENT_NAME,
-	    self, PKGLIBEXECDIR);
+	    here, PKGLIBEXECDIR);
 }
 
 static int

@@ -1,6 +1,6 @@
 #include "tests/unit/worker/fixture.h"
 
-#include "worker/link/pace.h"
+#include "worker/link/link.h"
 
 TEST(without_a_rate_nothing_waits)
 {

@@ -1,4 +1,4 @@
-#include "worker/docker/processors.h"
+#include "worker/docker/body.h"
 #include "tests/unit/test.h"
 
 /* Lists of processors, as cpuset(7) has them. */
@@ -26,13 +26,12 @@ TEST(a_part_is_a_list_of_those_that_are_there)
 	    {four, 2, 2, "2-3"}, {four, 3, 2, "0,3"}, {four, 2, 3, "0,2-3"},
 	    {holes, 0, 0, "1-2,5,9"}, {holes, 1, 2, "2,5"},
 	    {holes, 3, 2, "1,9"}};
-	char got[PROCESSORS_TEXT_MAX];
+	char got[BODY_CPUSET_MAX];
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cpu_set_t set = set_of(rows[i].of);
 
-		assert_true(
-		    processors_text(&set, rows[i].first, rows[i].n, got));
+		assert_true(body_cpuset(&set, rows[i].first, rows[i].n, got));
 		assert_string_equal(got, rows[i].text);
 	}
 }
@@ -41,34 +40,26 @@ TEST(what_is_not_there_is_no_list)
 {
 	static const int two[] = {0, 1, -1}, none[] = {-1};
 	cpu_set_t set = set_of(two);
-	char got[PROCESSORS_TEXT_MAX];
+	char got[BODY_CPUSET_MAX];
 
-	assert_false(processors_text(&set, 2, 1, got));
-	assert_false(processors_text(&set, 0, 3, got));
+	assert_false(body_cpuset(&set, 2, 1, got));
+	assert_false(body_cpuset(&set, 0, 3, got));
 	set = set_of(none);
-	assert_false(processors_text(&set, 0, 0, got));
-	assert_false(processors_text(&set, 0, 1, got));
+	assert_false(body_cpuset(&set, 0, 0, got));
+	assert_false(body_cpuset(&set, 0, 1, got));
 }
 
 TEST(a_list_that_is_too_long_is_none)
 {
-	char got[PROCESSORS_TEXT_MAX];
+	char got[BODY_CPUSET_MAX];
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu += 2)
 		CPU_SET(cpu, &set);
-	assert_false(processors_text(&set, 0, 0, got));
-	assert_true(processors_text(&set, 0, 10, got));
+	assert_false(body_cpuset(&set, 0, 0, got));
+	assert_true(body_cpuset(&set, 0, 10, got));
 	assert_string_equal(got, "0,2,4,6,8,10,12,14,16,18");
-}
-
-TEST(our_own_are_some)
-{
-	cpu_set_t set;
-
-	assert_true(processors_own(&set));
-	assert_true(CPU_COUNT(&set) > 0);
 }
 
 TEST_MAIN(NULL, NULL)
