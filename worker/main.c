@@ -25,7 +25,6 @@
 #include "worker/backends.h"
 #include "worker/ceilings.h"
 #include "worker/doctor/doctor.h"
-#include "worker/jobs.h"
 #include "worker/link/door.h"
 #include "worker/link/linkdir.h"
 #include "worker/visit.h"
@@ -74,19 +73,17 @@ drain_end_cb(void *arg)
 	leave();
 }
 
-static struct worker_process *the_process;
-
 static void
 front_closed(struct worker *w, const struct err *why)
 {
-	struct worker_process *p = the_process;
+	struct worker_process *p = CONTAINER_OF(w, struct worker_process, w);
 
 	if (why != NULL && why->code == ERR_PROTO)
 		child_die(p->child, EXIT_PROTO, "front: %s", why->msg);
 	if (!p->draining)
 		leave();
 	p->front_gone = true;
-	jobs_detach(w);
+	worker_detach(w);
 }
 
 /* The front still ends its calls: go on until it closes, or time is up. */
@@ -248,7 +245,7 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 	if (p->w.front != NULL) /* our sandboxes belong to the one before */
 		child_die(
 		    p->child, EXIT_PROTO, "a second channel to the front");
-	jobs_attach(&p->w, fd, front_closed);
+	worker_attach(&p->w, fd, front_closed);
 	start_figures(p);
 }
 
@@ -311,7 +308,6 @@ main(int argc, char **argv)
 	base = event_base_new();
 	if (base == NULL)
 		fatal(EXIT_MEMORY, "no event base");
-	the_process = &process;
 	process.w.base = base;
 	process.ceilings = ceilings_new();
 	process.drain_look = timer_new(base, drain_look_cb, &process);

@@ -20,7 +20,8 @@ struct sweep;
 struct worker {
 	struct event_base *base;
 	struct child *child;    /* NULL in tests */
-	struct ipc_chan *front; /* the job channel, NULL: none yet */
+	struct ipc_chan *front; /* the job channel, NULL: none */
+	void (*on_close)(struct worker *w, const struct err *why);
 	struct policy policy;
 	struct copy_limits limits;
 	struct room_watch spool_room;
@@ -50,8 +51,12 @@ int worker_init(struct worker *w, struct event_base *base,
 /* worker_clear - what worker_init made; the backend must be gone */
 void worker_clear(struct worker *w);
 
-/* worker_tell_state - WORKER_STATE, once the engine was asked */
-void worker_tell_state(struct worker *w);
+/* worker_attach - a channel to the front; fd is the worker's from now on.
+ * A message that cannot be ends the channel; what is only not allowed or not
+ * possible is an answer.  on_close: it ended, why NULL or the reason. */
+void worker_attach(struct worker *w, int fd,
+    void (*on_close)(struct worker *w, const struct err *why));
+void worker_detach(struct worker *w);
 
 /* The backend's watch; arg is the worker. */
 extern const struct backend_watch worker_watch;

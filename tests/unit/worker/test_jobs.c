@@ -2,7 +2,6 @@
 #include "tests/unit/worker/ground.h"
 
 #include "common/fd.h"
-#include "worker/jobs.h"
 
 static struct ipc_chan *their_end;
 static char heard[256]; /* what the front was told, as words */
@@ -46,14 +45,14 @@ setup(void **state)
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	their_end =
 	    ipc_chan_new(ground.base, fds[1], "worker", &front_ops, NULL);
-	jobs_attach(&ground.w, fds[0], on_close);
+	worker_attach(&ground.w, fds[0], on_close);
 	return 0;
 }
 
 static int
 teardown(void **state)
 {
-	jobs_detach(&ground.w);
+	worker_detach(&ground.w);
 	ipc_chan_free(their_end);
 	return ground_teardown(state);
 }
