@@ -2,16 +2,12 @@
 #ifndef TESTS_WORKER_TASK_FIXTURE_H
 #define TESTS_WORKER_TASK_FIXTURE_H
 
-#include "tests/unit/worker/fixture.h"
+#include "tests/unit/worker/ends.h"
 
 #include "worker/task.h"
 #include "tests/unit/test.h"
 
 struct fixture {
-	struct event_base *base;
-	struct front front;
-	struct fake_link link;
-	struct peer *peer;
 	struct task_host host;
 	struct task *task;
 	int spool;
@@ -66,27 +62,12 @@ on_overdue(struct task *t, void *arg)
 
 static const struct task_ops task_ops = {on_complete, on_overdue};
 
-/* The peer is real; what it is told goes straight to the run. */
-static inline int
-on_hello(const struct peer_hello *h, void *arg, struct err *e)
-{
-	(void)h;
-	(void)arg;
-	(void)e;
-	return 0;
-}
-
 static inline void
-on_down(const struct err *why, void *arg)
+on_down(void)
 {
-	(void)why;
-	(void)arg;
 	if (fix.task != NULL)
 		task_detach(fix.task);
 }
-
-static const struct peer_ops peer_ops = {
-    .on_hello = on_hello, .on_down = on_down};
 
 static inline void
 new_task(uint64_t limit)
@@ -116,16 +97,12 @@ setup(void **state)
 	assert_true(fd >= 0);
 	(void)unlink(path);
 	fix.spool = fd;
-	fix.base = event_base_new();
-	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link, fix.base);
-	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
-	fake_link_greet(&fix.link);
-	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	ends_open(NULL, on_down);
+	ends_greet();
 	fix.limit_ms = 3600000;
 	fix.host.grace_ms = 20;
-	fix.host.base = fix.base;
-	fix.host.front = &fix.front.chan;
+	fix.host.base = ends.base;
+	fix.host.front = &ends.front.chan;
 	fix.host.on_disk = on_disk;
 	fix.host.on_begin = on_begin;
 	fix.host.on_over = on_over;
@@ -137,11 +114,7 @@ teardown(void **state)
 {
 	(void)state;
 	task_free(fix.task);
-	peer_free(fix.peer);
-	fake_link_clear(&fix.link);
-	front_clear(&fix.front);
-	fixture_settle(fix.base);
-	event_base_free(fix.base);
+	ends_close();
 	(void)close(fix.spool);
 	return 0;
 }
@@ -150,17 +123,16 @@ teardown(void **state)
 static inline void
 attach(const struct peer_run *known)
 {
-	task_attach(fix.task, fix.peer, known);
-	fix.chan = fake_link_sent_chan(&fix.link, FRAME_OPEN_SEQUENCE);
+	task_attach(fix.task, ends.peer, known);
+	fix.chan = fake_link_sent_chan(&ends.link, FRAME_OPEN_SEQUENCE);
 }
 
 /* reconnect - the link was lost; here is the next, and the task is on it */
 static inline void
 reconnect(void)
 {
-	fake_link_lose(&fix.link);
-	fake_link_greet(&fix.link);
-	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	fake_link_lose(&ends.link);
+	ends_greet();
 	attach(&known_from_start);
 }
 
@@ -170,14 +142,14 @@ begin(uint64_t limit)
 	new_task(limit);
 	task_begin(fix.task);
 	attach(NULL);
-	assert_int_equal(fake_link_known(&fix.link, fix.chan, true), 0);
+	assert_int_equal(fake_link_known(&ends.link, fix.chan, true), 0);
 }
 
 static inline int
 try_log(uint64_t offset, struct buf *b)
 {
 	int rc = fake_link_data(
-	    &fix.link, fix.chan, offset, buf_data(b), buf_len(b));
+	    &ends.link, fix.chan, offset, buf_data(b), buf_len(b));
 
 	buf_clear(b);
 	return rc;
@@ -202,7 +174,7 @@ spool_length(void)
 static inline char *
 expect_end(enum runlog_reason reason)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_RUN_ENDED);
+	struct ipc_msg in = front_next(&ends.front, IPC_RUN_ENDED);
 	struct msg_run_ended m;
 	struct err e;
 
@@ -217,7 +189,7 @@ expect_end(enum runlog_reason reason)
 static inline void
 expect_bytes(uint64_t length)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_RUN_BYTES);
+	struct ipc_msg in = front_next(&ends.front, IPC_RUN_BYTES);
 	struct msg_run_bytes m;
 	struct err e;
 
@@ -260,13 +232,13 @@ skip_to_end(enum runlog_reason reason)
 
 	/* The last packet is the end. */
 	do {
-		n = recv(
-		    fix.front.fd, fix.front.packet, 2, MSG_DONTWAIT | MSG_PEEK);
+		n = recv(ends.front.fd, ends.front.packet, 2,
+		    MSG_DONTWAIT | MSG_PEEK);
 		assert_true(n == 2);
-		if (fix.front.packet[0] == IPC_RUN_ENDED)
+		if (ends.front.packet[0] == IPC_RUN_ENDED)
 			break;
-		(void)recv(
-		    fix.front.fd, fix.front.packet, IPC_MSG_MAX, MSG_DONTWAIT);
+		(void)recv(ends.front.fd, ends.front.packet, IPC_MSG_MAX,
+		    MSG_DONTWAIT);
 	} while (true);
 	free(expect_end(reason));
 }

@@ -1,4 +1,4 @@
-#include "tests/unit/worker/fixture.h"
+#include "tests/unit/worker/ends.h"
 
 #include <errno.h>
 
@@ -8,34 +8,22 @@
 #define SANDBOX 42
 
 struct fixture {
-	struct event_base *base;
-	struct front front;
-	struct fake_link link;
-	struct peer *peer;
 	struct box_asks_host host;
 	struct box_asks *asks;
 };
 static struct fixture fix;
 
-static int
-on_hello(const struct peer_hello *h, void *arg, struct err *e)
+static void
+on_hello(const struct peer_hello *h)
 {
-	(void)arg;
-	(void)e;
-	box_asks_attach(fix.asks, fix.peer, h->version);
-	return 0;
+	box_asks_attach(fix.asks, ends.peer, h->version);
 }
 
 static void
-on_down(const struct err *why, void *arg)
+on_down(void)
 {
-	(void)why;
-	(void)arg;
 	box_asks_detach(fix.asks);
 }
-
-static const struct peer_ops peer_ops = {
-    .on_hello = on_hello, .on_down = on_down};
 
 static void
 greet(uint32_t version)
@@ -46,11 +34,11 @@ greet(uint32_t version)
 	struct err e;
 
 	buf_init(&b, 0);
-	fake_link_open(&fix.link);
+	fake_link_open(&ends.link);
 	assert_int_equal(frame_put_hello(&b, &hello), 0);
 	assert_int_equal(frame_put_hello_end(&b, &end), 0);
-	assert_int_equal(fake_link_say(&fix.link, &b, &e), 0);
-	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	assert_int_equal(fake_link_say(&ends.link, &b, &e), 0);
+	(void)fake_link_sent(&ends.link, FRAME_WELCOME);
 }
 
 static int
@@ -58,11 +46,8 @@ setup(void **state)
 {
 	(void)state;
 	memset(&fix, 0, sizeof(fix));
-	fix.base = event_base_new();
-	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link, fix.base);
-	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
-	fix.host.front = &fix.front.chan;
+	ends_open(on_hello, on_down);
+	fix.host.front = &ends.front.chan;
 	fix.asks = box_asks_new(&fix.host, SANDBOX);
 	return 0;
 }
@@ -73,11 +58,7 @@ teardown(void **state)
 	(void)state;
 	if (fix.asks != NULL)
 		box_asks_free(fix.asks);
-	peer_free(fix.peer);
-	fake_link_clear(&fix.link);
-	front_clear(&fix.front);
-	fixture_settle(fix.base);
-	event_base_free(fix.base);
+	ends_close();
 	return 0;
 }
 
@@ -102,13 +83,13 @@ static uint32_t
 ask(uint64_t number)
 {
 	start(number);
-	return fake_link_sent_chan(&fix.link, FRAME_OPEN_ASK);
+	return fake_link_sent_chan(&ends.link, FRAME_OPEN_ASK);
 }
 
 static struct msg_answer
 answered(uint64_t number)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_ANSWER);
+	struct ipc_msg in = front_next(&ends.front, IPC_ANSWER);
 	struct msg_answer m;
 	struct err e;
 
@@ -123,7 +104,7 @@ say_data(uint32_t chan, uint64_t at, size_t n)
 {
 	static const uint8_t bytes[FRAME_DATA_MAX];
 
-	return fake_link_data(&fix.link, chan, at, bytes, n);
+	return fake_link_data(&ends.link, chan, at, bytes, n);
 }
 
 TEST(the_agents_answer_goes_on_as_it_came)
@@ -133,16 +114,16 @@ TEST(the_agents_answer_goes_on_as_it_came)
 
 	greet(FRAME_VERSION);
 	n = ask(3);
-	assert_int_equal(fake_link_data(&fix.link, n, 0, "abc", 3), 0);
-	assert_int_equal(fake_link_data(&fix.link, n, 3, "de", 2), 0);
-	front_expect_nothing(&fix.front);
-	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
+	assert_int_equal(fake_link_data(&ends.link, n, 0, "abc", 3), 0);
+	assert_int_equal(fake_link_data(&ends.link, n, 3, "de", 2), 0);
+	front_expect_nothing(&ends.front);
+	assert_int_equal(fake_link_close(&ends.link, n, 0, ""), 0);
 	m = answered(3);
 	assert_int_equal(m.end, MSG_ASK_END_ANSWERED);
 	assert_int_equal(m.error, 0);
 	assert_int_equal(m.bytes.n, 5);
 	assert_memory_equal(m.bytes.p, "abcde", 5);
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 }
 
 TEST(an_empty_answer_is_for_the_front_to_judge)
@@ -152,13 +133,13 @@ TEST(an_empty_answer_is_for_the_front_to_judge)
 
 	greet(FRAME_VERSION);
 	n = ask(1);
-	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
+	assert_int_equal(fake_link_close(&ends.link, n, 0, ""), 0);
 	m = answered(1);
 	assert_int_equal(m.end, MSG_ASK_END_ANSWERED);
 	assert_int_equal(m.error, 0);
 	assert_int_equal(m.bytes.n, 0);
-	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0); /* again */
-	front_expect_nothing(&fix.front);
+	assert_int_equal(fake_link_close(&ends.link, n, 0, ""), 0); /* again */
+	front_expect_nothing(&ends.front);
 }
 
 TEST(a_refusal_is_told)
@@ -168,11 +149,11 @@ TEST(a_refusal_is_told)
 
 	greet(FRAME_VERSION);
 	n = ask(1);
-	assert_int_equal(fake_link_close(&fix.link, n, ESRCH, "x"), 0);
+	assert_int_equal(fake_link_close(&ends.link, n, ESRCH, "x"), 0);
 	assert_int_equal(answered(1).error, ESRCH);
 	n = ask(2);
-	assert_int_equal(fake_link_data(&fix.link, n, 0, "abc", 3), 0);
-	assert_int_equal(fake_link_close(&fix.link, n, EINVAL, "x"), 0);
+	assert_int_equal(fake_link_data(&ends.link, n, 0, "abc", 3), 0);
+	assert_int_equal(fake_link_close(&ends.link, n, EINVAL, "x"), 0);
 	m = answered(2);
 	assert_int_equal(m.error, EINVAL);
 	assert_int_equal(m.bytes.n, 0);
@@ -186,8 +167,8 @@ TEST(an_answer_beyond_its_bound_ends_the_link)
 	n = ask(1);
 	assert_int_equal(say_data(n, 0, ASK_ANSWER_MAX), 0);
 	assert_int_equal(say_data(n, ASK_ANSWER_MAX, 1), ERR_PROTO);
-	front_expect_nothing(&fix.front);
-	fake_link_lose(&fix.link);
+	front_expect_nothing(&ends.front);
+	fake_link_lose(&ends.link);
 	assert_int_equal(answered(1).end, MSG_ASK_END_CUT);
 }
 
@@ -198,7 +179,7 @@ TEST(bytes_of_another_channel_are_none_of_it)
 	greet(FRAME_VERSION);
 	n = ask(1);
 	assert_int_equal(say_data(n + 1, 0, 1), ERR_PROTO);
-	fake_link_lose(&fix.link);
+	fake_link_lose(&ends.link);
 	(void)answered(1);
 }
 
@@ -206,11 +187,11 @@ TEST(a_lost_link_tells_that_it_may_have_been_done)
 {
 	greet(FRAME_VERSION);
 	(void)ask(1);
-	fake_link_lose(&fix.link);
+	fake_link_lose(&ends.link);
 	assert_int_equal(answered(1).end, MSG_ASK_END_CUT);
 	start(9); /* while it is away */
 	assert_int_equal(answered(9).end, MSG_ASK_END_NOT_ASKED);
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 }
 
 TEST(an_agent_that_never_answers_is_asked_so_often_only)
@@ -225,8 +206,8 @@ TEST(an_agent_that_never_answers_is_asked_so_often_only)
 		start(1000 + i);
 		assert_int_equal(answered(1000 + i).end, MSG_ASK_END_NOT_ASKED);
 	}
-	fake_link_sent_nothing(&fix.link);
-	assert_int_equal(fake_link_close(&fix.link, first, 0, ""), 0);
+	fake_link_sent_nothing(&ends.link);
+	assert_int_equal(fake_link_close(&ends.link, first, 0, ""), 0);
 	assert_int_equal(answered(0).error, 0);
 	(void)ask(BOX_ASKS_MAX);
 }
@@ -242,7 +223,7 @@ TEST(a_box_that_goes_answers_all)
 	box_asks_free(fix.asks);
 	fix.asks = NULL;
 	for (size_t i = 0; i < ARRAY_LEN(seen); i++) {
-		struct ipc_msg in = front_next(&fix.front, IPC_ANSWER);
+		struct ipc_msg in = front_next(&ends.front, IPC_ANSWER);
 		struct msg_answer m;
 		struct err e;
 
@@ -253,8 +234,8 @@ TEST(a_box_that_goes_answers_all)
 	}
 	/* what the agent still says of it goes nowhere */
 	assert_int_equal(say_data(n, 0, 3), 0);
-	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
-	front_expect_nothing(&fix.front);
+	assert_int_equal(fake_link_close(&ends.link, n, 0, ""), 0);
+	front_expect_nothing(&ends.front);
 }
 
 TEST(an_agent_that_does_not_know_the_question_is_told_as_such)
@@ -263,7 +244,7 @@ TEST(an_agent_that_does_not_know_the_question_is_told_as_such)
 
 	greet(FRAME_VERSION);
 	n = ask(1);
-	assert_int_equal(fake_link_close(&fix.link, n, ENOSYS, "what?"), 0);
+	assert_int_equal(fake_link_close(&ends.link, n, ENOSYS, "what?"), 0);
 	assert_int_equal(answered(1).end, MSG_ASK_END_TOO_OLD);
 }
 
@@ -276,7 +257,7 @@ TEST(an_older_agent_is_asked_in_bytes_that_it_knows)
 	assert_int_equal(FRAME_OPEN_ASK, 45);
 	greet(6);
 	start(1);
-	in = fake_link_sent(&fix.link, FRAME_OPEN_ASK);
+	in = fake_link_sent(&ends.link, FRAME_OPEN_ASK);
 	assert_int_equal(wire_get_u32(&in), 1);
 	assert_int_equal(wire_get_u64(&in), ASK_ANSWER_MAX);
 	assert_int_equal(wire_get_u8(&in), 1);
@@ -301,13 +282,13 @@ TEST(a_cancel_closes_the_channel_and_frees_its_place)
 	for (uint64_t i = 0; i < ARRAY_LEN(n); i++)
 		n[i] = ask(i);
 	box_asks_cancel(fix.asks, 1000);
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 	box_asks_cancel(fix.asks, 3);
-	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), n[3]);
+	assert_int_equal(fake_link_sent_chan(&ends.link, FRAME_CLOSE), n[3]);
 	/* its answer and the cancel crossed */
 	assert_int_equal(say_data(n[3], 0, 3), 0);
-	assert_int_equal(fake_link_close(&fix.link, n[3], 0, ""), 0);
-	front_expect_nothing(&fix.front);
+	assert_int_equal(fake_link_close(&ends.link, n[3], 0, ""), 0);
+	front_expect_nothing(&ends.front);
 	(void)ask(ARRAY_LEN(n));
 }
 

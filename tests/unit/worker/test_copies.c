@@ -1,4 +1,4 @@
-#include "tests/unit/worker/fixture.h"
+#include "tests/unit/worker/ends.h"
 
 #include <sys/mman.h>
 
@@ -16,35 +16,17 @@ struct job {
 };
 
 static struct fixture {
-	struct event_base *base;
-	struct front front;
-	struct fake_link link;
-	struct peer *peer;
 	struct copy_limits limits;
 	struct copies *copies;
 	struct job jobs[3];
 	uint32_t chan; /* the last opened */
 } fix;
 
-static int
-on_hello(const struct peer_hello *h, void *arg, struct err *e)
-{
-	(void)h;
-	(void)arg;
-	(void)e;
-	return 0;
-}
-
 static void
-on_down(const struct err *why, void *arg)
+on_down(void)
 {
-	(void)why;
-	(void)arg;
 	copies_detach(fix.copies);
 }
-
-static const struct peer_ops peer_ops = {
-    .on_hello = on_hello, .on_down = on_down};
 
 static void
 done_cb(struct copy_job *job, const char *error)
@@ -61,15 +43,12 @@ setup(void **state)
 {
 	(void)state;
 	memset(&fix, 0, sizeof(fix));
-	fix.base = event_base_new();
-	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link, fix.base);
-	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
-	fake_link_greet(&fix.link);
+	ends_open(NULL, on_down);
+	fake_link_greet(&ends.link);
 	fix.limits = (struct copy_limits){
 	    .file_bytes = 1 << 30, .files = 100, .late_ms = LATE_MS};
-	fix.copies = copies_new(fix.base, &fix.front.chan, &fix.limits);
-	copies_attach(fix.copies, fix.peer);
+	fix.copies = copies_new(ends.base, &ends.front.chan, &fix.limits);
+	copies_attach(fix.copies, ends.peer);
 	for (size_t i = 0; i < ARRAY_LEN(fix.jobs); i++)
 		fix.jobs[i].job =
 		    (struct copy_job){.task = i + 1, .done = done_cb};
@@ -81,11 +60,7 @@ teardown(void **state)
 {
 	(void)state;
 	copies_free(fix.copies);
-	peer_free(fix.peer);
-	fake_link_clear(&fix.link);
-	front_clear(&fix.front);
-	fixture_settle(fix.base);
-	event_base_free(fix.base);
+	ends_close();
 	return 0;
 }
 
@@ -94,7 +69,7 @@ add_all(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(fix.jobs); i++)
 		copies_add(fix.copies, &fix.jobs[i].job);
-	buf_clear(link_out(fix.link.l));
+	buf_clear(link_out(ends.link.l));
 	fix.chan = 1;
 }
 
@@ -114,15 +89,15 @@ expect_all_late(void)
 TEST_WITH(setup, teardown, a_silent_walk_ends_all_that_wait)
 {
 	add_all();
-	fixture_loop(fix.base, &fix.jobs[0].done);
+	fixture_loop(ends.base, &fix.jobs[0].done);
 	expect_all_late();
 }
 
 TEST_WITH(setup, teardown, a_link_that_stays_away_is_waited_for_as_long)
 {
 	add_all();
-	fake_link_lose(&fix.link);
-	fixture_loop(fix.base, &fix.jobs[0].done);
+	fake_link_lose(&ends.link);
+	fixture_loop(ends.base, &fix.jobs[0].done);
 	expect_all_late();
 }
 
@@ -138,8 +113,8 @@ open_file(void)
 
 	buf_init(&b, 0);
 	assert_int_equal(frame_put_entry(&b, &m), 0);
-	assert_int_equal(fake_link_say(&fix.link, &b, &e), 0);
-	assert_int_equal(fake_link_close(&fix.link, fix.chan - 1, 0, ""), 0);
+	assert_int_equal(fake_link_say(&ends.link, &b, &e), 0);
+	assert_int_equal(fake_link_close(&ends.link, fix.chan - 1, 0, ""), 0);
 	copies_on_fd(fix.copies, &fix.jobs[0].job, 0,
 	    memfd_create("f", MFD_CLOEXEC), "");
 }
@@ -155,8 +130,8 @@ TEST_WITH(setup, teardown, a_file_that_trickles_ends_all_that_wait)
 	while (!fix.jobs[0].done) {
 		assert_true(clock_mono_ms() < end_ms);
 		assert_int_equal(
-		    fake_link_data(&fix.link, fix.chan, at++, "x", 1), 0);
-		(void)event_base_loop(fix.base, EVLOOP_NONBLOCK);
+		    fake_link_data(&ends.link, fix.chan, at++, "x", 1), 0);
+		(void)event_base_loop(ends.base, EVLOOP_NONBLOCK);
 		(void)usleep(1000);
 	}
 	expect_all_late();
@@ -187,12 +162,12 @@ TEST(the_time_that_the_front_takes_is_not_the_agents)
 TEST_WITH(setup, teardown, a_later_run_has_its_own_time)
 {
 	copies_add(fix.copies, &fix.jobs[0].job);
-	fixture_loop(fix.base, &fix.jobs[0].done);
+	fixture_loop(ends.base, &fix.jobs[0].done);
 	copies_drop(fix.copies, &fix.jobs[0].job);
 	copies_add(fix.copies, &fix.jobs[1].job);
 	assert_false(fix.jobs[1].done);
-	buf_clear(link_out(fix.link.l));
-	assert_int_equal(fake_link_close(&fix.link, 2, 0, ""), 0);
+	buf_clear(link_out(ends.link.l));
+	assert_int_equal(fake_link_close(&ends.link, 2, 0, ""), 0);
 	assert_true(fix.jobs[1].done);
 	assert_string_equal(fix.jobs[1].error, "");
 }

@@ -1,4 +1,4 @@
-#include "tests/unit/worker/fixture.h"
+#include "tests/unit/worker/ends.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -9,10 +9,6 @@
 #include "worker/copy_clock.h"
 
 struct fixture {
-	struct event_base *base;
-	struct front front;
-	struct fake_link link;
-	struct peer *peer;
 	struct copy_limits limits;
 	struct copy_clock clock;
 	struct copy_host host;
@@ -23,25 +19,11 @@ struct fixture {
 };
 static struct fixture fix;
 
-static int
-on_hello(const struct peer_hello *h, void *arg, struct err *e)
-{
-	(void)h;
-	(void)arg;
-	(void)e;
-	return 0;
-}
-
 static void
-on_down(const struct err *why, void *arg)
+on_down(void)
 {
-	(void)why;
-	(void)arg;
 	copy_detach(fix.copy);
 }
-
-static const struct peer_ops peer_ops = {
-    .on_hello = on_hello, .on_down = on_down};
 
 static void
 on_end(struct copy *c, void *arg)
@@ -57,16 +39,12 @@ setup(void **state)
 {
 	(void)state;
 	memset(&fix, 0, sizeof(fix));
-	fix.base = event_base_new();
-	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link, fix.base);
-	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
-	fake_link_greet(&fix.link);
-	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	ends_open(NULL, on_down);
+	ends_greet();
 	fix.limits = (struct copy_limits){
 	    .total_bytes = 100, .file_bytes = 50, .files = 3};
-	fix.host = (struct copy_host){.base = fix.base,
-	    .front = &fix.front.chan,
+	fix.host = (struct copy_host){.base = ends.base,
+	    .front = &ends.front.chan,
 	    .limits = &fix.limits,
 	    .time_ms = 60000,
 	    .clock = &fix.clock,
@@ -81,24 +59,20 @@ teardown(void **state)
 {
 	(void)state;
 	copy_free(fix.copy);
-	peer_free(fix.peer);
-	fake_link_clear(&fix.link);
-	front_clear(&fix.front);
-	fixture_settle(fix.base);
-	event_base_free(fix.base);
+	ends_close();
 	return 0;
 }
 
 static uint32_t
 sent_request(enum frame_type type)
 {
-	return fake_link_sent_chan(&fix.link, type);
+	return fake_link_sent_chan(&ends.link, type);
 }
 
 static void
 expect_stored(bool stored)
 {
-	struct wire_in in = fake_link_sent(&fix.link, FRAME_TAKEN_STORED);
+	struct wire_in in = fake_link_sent(&ends.link, FRAME_TAKEN_STORED);
 
 	assert_int_equal(wire_get_u8(&in), stored);
 }
@@ -106,7 +80,7 @@ expect_stored(bool stored)
 static uint32_t
 attach(void)
 {
-	copy_attach(fix.copy, fix.peer);
+	copy_attach(fix.copy, ends.peer);
 	if (fix.walks++ == 0) /* of an earlier worker's copies */
 		expect_stored(false);
 	fix.nentries = 0;
@@ -130,7 +104,7 @@ try_entry(
 
 	buf_init(&b, 0);
 	assert_int_equal(frame_put_entry(&b, &m), 0);
-	return fake_link_say(&fix.link, &b, &e);
+	return fake_link_say(&ends.link, &b, &e);
 }
 
 static void
@@ -142,14 +116,14 @@ entry(uint32_t walk, char kind, const char *path, uint64_t size)
 static void
 end(uint32_t chan, int32_t error)
 {
-	assert_int_equal(fake_link_close(&fix.link, chan, error, ""), 0);
+	assert_int_equal(fake_link_close(&ends.link, chan, error, ""), 0);
 }
 
 /* ARTIFACT_OPEN is next; gives a file for it and returns its read's channel. */
 static uint32_t
 give_file(uint32_t number)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	struct ipc_msg in = front_next(&ends.front, IPC_ARTIFACT_OPEN);
 	struct msg_artifact_open m;
 	struct err e;
 
@@ -163,14 +137,14 @@ give_file(uint32_t number)
 static int
 data(uint32_t chan, uint64_t offset, const char *bytes)
 {
-	return fake_link_data(&fix.link, chan, offset, bytes, strlen(bytes));
+	return fake_link_data(&ends.link, chan, offset, bytes, strlen(bytes));
 }
 
 /* ARTIFACT_DONE is next. */
 static struct msg_artifact_done
 told_done(void)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_ARTIFACT_DONE);
+	struct ipc_msg in = front_next(&ends.front, IPC_ARTIFACT_DONE);
 	struct msg_artifact_done m;
 	struct err e;
 
@@ -183,13 +157,13 @@ static void
 done(void)
 {
 	(void)told_done();
-	(void)fake_link_sent(&fix.link, FRAME_TAKEN);
+	(void)fake_link_sent(&ends.link, FRAME_TAKEN);
 }
 
 static void
 expect_failed(void)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_ARTIFACT_FAILED);
+	struct ipc_msg in = front_next(&ends.front, IPC_ARTIFACT_FAILED);
 	struct msg_artifact_failed m;
 	struct err e;
 
@@ -220,14 +194,14 @@ TEST(a_file_is_copied_with_its_digest)
 	assert_true(fix.ended);
 	assert_int_equal(copy_files(fix.copy), 1);
 	assert_string_equal(copy_error(fix.copy), "");
-	in = fake_link_sent(&fix.link, FRAME_TAKEN);
+	in = fake_link_sent(&ends.link, FRAME_TAKEN);
 	assert_string_equal(wire_get_text(&in, 100), COPY_ROOT);
 	got = wire_get_bytes(&in, 100, &n);
 	assert_int_equal(n, strlen("d/a.txt"));
 	assert_memory_equal(got, "d/a.txt", n);
 	assert_memory_equal(wire_get_fixed(&in, FRAME_MARK_BYTES), "a mark", 7);
 	/* not stored before the front has committed */
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 	copy_taken(fix.copy);
 	expect_stored(true);
 }
@@ -253,11 +227,11 @@ TEST(no_more_names_than_a_batch_are_here)
 		entry(walk, 'f', path, 0);
 		if (i + 1 != PEER_WALK_WINDOW)
 			continue;
-		fake_link_sent_nothing(&fix.link); /* no credit for more */
+		fake_link_sent_nothing(&ends.link); /* no credit for more */
 		give_empty_files(0, PEER_WALK_WINDOW);
-		assert_int_equal(fake_link_sent_credit(&fix.link), i + 1);
+		assert_int_equal(fake_link_sent_credit(&ends.link), i + 1);
 	}
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 	end(walk, 0);
 	give_empty_files(PEER_WALK_WINDOW, PEER_WALK_WINDOW + 10);
 	assert_true(fix.ended);
@@ -302,7 +276,7 @@ TEST(paths_that_could_lead_elsewhere_are_left_out)
 		entry(walk, 'f', bad[i], 1);
 	end(walk, 0);
 	assert_true(fix.ended);
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 	assert_non_null(strstr(copy_error(fix.copy), "no good path"));
 	assert_true(copy_is_path((const uint8_t *)"..a/b..", 7));
 	assert_false(copy_is_path((const uint8_t *)"a\0b", 3));
@@ -377,7 +351,7 @@ TEST(a_file_the_front_refuses_is_left_out)
 
 	entry(walk, 'f', "a", 1);
 	end(walk, 0);
-	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	(void)front_next(&ends.front, IPC_ARTIFACT_OPEN);
 	copy_on_fd(fix.copy, 0, -1, "the name is not UTF-8");
 	expect_failed();
 	assert_true(fix.ended);
@@ -392,7 +366,7 @@ TEST(a_descriptor_that_is_no_file_is_not_written_to)
 
 	entry(walk, 'f', "a", 1);
 	end(walk, 0);
-	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	(void)front_next(&ends.front, IPC_ARTIFACT_OPEN);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	copy_on_fd(fix.copy, 0, fds[1], "");
 	assert_true(fix.ended);
@@ -412,10 +386,9 @@ TEST(after_a_lost_link_only_the_missing_ones_come)
 	end(read, 0);
 	done();
 	(void)give_file(1);
-	fake_link_lose(&fix.link);
+	fake_link_lose(&ends.link);
 	expect_failed();
-	fake_link_greet(&fix.link);
-	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	ends_greet();
 	walk = attach();
 	entry(walk, 'f', "a", 1);
 	entry(walk, 'f', "b", 1);
@@ -438,7 +411,7 @@ TEST(an_agent_that_stalls_is_not_waited_for)
 	host.time_ms = 30;
 	fix.copy = copy_new(&host, 42);
 	walk = attach();
-	fixture_loop(fix.base, &fix.ended);
+	fixture_loop(ends.base, &fix.ended);
 	assert_int_equal(sent_request(FRAME_CLOSE), walk);
 	assert_non_null(strstr(copy_error(fix.copy), "took too long"));
 }
@@ -461,9 +434,9 @@ TEST(a_walk_that_never_ends_is_closed)
 
 	for (unsigned int i = 0; i < COPY_WALK_MAX; i++) {
 		entry(walk, 'd', "a", 0);
-		if (buf_len(link_out(fix.link.l)) > 0) {
+		if (buf_len(link_out(ends.link.l)) > 0) {
 			assert_int_equal(
-			    fake_link_sent_credit(&fix.link), i + 1);
+			    fake_link_sent_credit(&ends.link), i + 1);
 			grants++;
 		}
 	}

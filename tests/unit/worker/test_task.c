@@ -7,7 +7,7 @@
 static void
 expect_end_with(const uint8_t *log, size_t n)
 {
-	struct ipc_msg in = front_next(&fix.front, IPC_RUN_ENDED);
+	struct ipc_msg in = front_next(&ends.front, IPC_RUN_ENDED);
 	struct msg_run_ended m;
 	struct err e;
 
@@ -21,7 +21,7 @@ expect_end_with(const uint8_t *log, size_t n)
 	} else {
 		assert_int_equal(m.length, spool_length());
 	}
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 	assert_int_equal(fix.completed, 1);
 }
 
@@ -29,7 +29,7 @@ static void
 expect_records(unsigned int n)
 {
 	while (n-- > 0)
-		(void)front_next(&fix.front, IPC_RUN_RECORD);
+		(void)front_next(&ends.front, IPC_RUN_RECORD);
 }
 
 TEST(a_whole_log_is_told_in_order)
@@ -44,12 +44,12 @@ TEST(a_whole_log_is_told_in_order)
 	n = buf_len(&b);
 	said = xmemdup(buf_data(&b), n);
 	say_log(0, &b);
-	front_expect_nothing(&fix.front); /* not before the turn's end */
+	front_expect_nothing(&ends.front); /* not before the turn's end */
 	task_flush(fix.task);
 	expect_records(4);
 	expect_end_with(said, n);
 	/* So little is freed with the run. */
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 }
 
 /* In pieces of one turn it is the same log. */
@@ -106,7 +106,7 @@ TEST(a_log_too_long_for_the_end_is_in_the_spool)
 TEST(a_short_log_with_artifacts_is_in_the_spool)
 {
 	say_whole_and_expect_spool("hello", true);
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 	task_finish(fix.task, "");
 	expect_end_with(NULL, 0);
 }
@@ -155,7 +155,7 @@ TEST(an_end_from_outside_has_what_was_held)
 	    buf_append(&b, "rubbish, as long as a header is", 31), 0);
 	say_log(n, &b);
 	expect_records(1);
-	in = front_next(&fix.front, IPC_RUN_ENDED);
+	in = front_next(&ends.front, IPC_RUN_ENDED);
 	assert_int_equal(msg_get_run_ended(&in, &m, &e), 0);
 	assert_int_equal(m.reason, RUNLOG_INTERNAL);
 	assert_int_equal(m.log.n, n);
@@ -178,11 +178,11 @@ TEST(a_log_is_acknowledged_when_it_is_more_than_a_little)
 	n = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 	log_output(&b, text);
 	say_log(n, &b);
 	task_flush(fix.task);
-	assert_int_equal(fake_link_sent_credit(&fix.link), spool_length());
+	assert_int_equal(fake_link_sent_credit(&ends.link), spool_length());
 }
 
 /* Four records of 32 KiB. */
@@ -212,11 +212,11 @@ TEST(a_fast_log_is_acknowledged_by_half_windows)
 	task_flush(fix.task);
 	for (int i = 0; i < 3; i++) {
 		say_a_lot();
-		fake_link_sent_nothing(&fix.link);
+		fake_link_sent_nothing(&ends.link);
 	}
 	say_a_lot();
 	assert_true(spool_length() > TASK_ACK_BYTES);
-	assert_int_equal(fake_link_sent_credit(&fix.link), spool_length());
+	assert_int_equal(fake_link_sent_credit(&ends.link), spool_length());
 }
 
 TEST(a_long_log_is_acknowledged_at_its_end)
@@ -232,7 +232,7 @@ TEST(a_long_log_is_acknowledged_at_its_end)
 	n = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
-	assert_int_equal(fake_link_sent_credit(&fix.link), n);
+	assert_int_equal(fake_link_sent_credit(&ends.link), n);
 	assert_int_equal(fix.completed, 1);
 }
 
@@ -251,10 +251,10 @@ TEST(bytes_are_told_once_a_turn_and_never_twice)
 	say_log(at, &b);
 	task_flush(fix.task);
 	expect_bytes(at + 19);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
 	task_flush(fix.task);
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 }
 
 /* Messages that say how long the log is, up to the one that says length. */
@@ -266,7 +266,7 @@ count_tells(uint64_t length)
 	struct err e;
 
 	for (; m.length < length; n++) {
-		struct ipc_msg in = front_next(&fix.front, IPC_RUN_BYTES);
+		struct ipc_msg in = front_next(&ends.front, IPC_RUN_BYTES);
 
 		assert_int_equal(msg_get_run_bytes(&in, &m, &e), 0);
 	}
@@ -287,8 +287,8 @@ TEST(what_comes_in_many_turns_is_told_in_a_few)
 	say_log(0, &b);
 	task_flush(fix.task);
 	expect_bytes(at);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
 	began = clock_mono_ms();
 	for (int i = 0; i < 200; i++) {
 		log_output(&b, "abc");
@@ -297,10 +297,10 @@ TEST(what_comes_in_many_turns_is_told_in_a_few)
 		task_flush(fix.task);
 	}
 	while (timer_is_set(fix.task->tell))
-		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+		(void)event_base_loop(ends.base, EVLOOP_ONCE);
 	most = (clock_mono_ms() - began) / TASK_TELL_MS + 2;
 	assert_in_range(count_tells(at), 1, most);
-	front_expect_nothing(&fix.front);
+	front_expect_nothing(&ends.front);
 }
 
 TEST(a_forged_log_ends_the_run_and_is_wanted_no_more)
@@ -316,7 +316,8 @@ TEST(a_forged_log_ends_the_run_and_is_wanted_no_more)
 	assert_non_null(strstr(text, "the sandbox sent a broken log: "));
 	free(text);
 	assert_int_equal(spool_length(), 0);
-	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+	assert_int_equal(
+	    fake_link_sent_chan(&ends.link, FRAME_CLOSE), fix.chan);
 }
 
 TEST(a_log_before_its_run_is_known_breaks_the_protocol)
@@ -380,8 +381,8 @@ TEST(an_agent_that_heeds_no_limit_is_cut_off_at_the_margin)
 	skip_to_end(RUNLOG_OUTPUT_LIMIT);
 	assert_true(spool_length() <= 100000 + TASK_MARGIN_BYTES);
 	/* told to stop when the limit was passed, not at the margin */
-	(void)fake_link_sent_credit(&fix.link);
-	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
+	(void)fake_link_sent_credit(&ends.link);
+	(void)fake_link_sent(&ends.link, FRAME_CANCEL);
 }
 
 TEST(what_comes_after_the_end_is_passed_over)
@@ -391,12 +392,13 @@ TEST(what_comes_after_the_end_is_passed_over)
 	begin(1 << 20);
 	task_end(fix.task, RUNLOG_LOST, "gone");
 	free(expect_end(RUNLOG_LOST));
-	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+	assert_int_equal(
+	    fake_link_sent_chan(&ends.link, FRAME_CLOSE), fix.chan);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
 	say_log(0, &b);
-	fake_link_sent_nothing(&fix.link);
-	front_expect_nothing(&fix.front);
+	fake_link_sent_nothing(&ends.link);
+	front_expect_nothing(&ends.front);
 	assert_int_equal(spool_length(), 0);
 }
 
@@ -404,7 +406,8 @@ TEST(an_agent_that_starts_a_begun_run_anew_breaks_the_protocol)
 {
 	begin(1 << 20);
 	reconnect();
-	assert_int_equal(fake_link_known(&fix.link, fix.chan, true), ERR_PROTO);
+	assert_int_equal(
+	    fake_link_known(&ends.link, fix.chan, true), ERR_PROTO);
 }
 
 TEST(a_cancel_is_said_again_on_the_next_stream)
@@ -413,9 +416,9 @@ TEST(a_cancel_is_said_again_on_the_next_stream)
 
 	begin(1 << 20);
 	task_cancel(fix.task, RUNLOG_CANCELED);
-	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
+	(void)fake_link_sent(&ends.link, FRAME_CANCEL);
 	reconnect();
-	in = fake_link_sent(&fix.link, FRAME_CANCEL);
+	in = fake_link_sent(&ends.link, FRAME_CANCEL);
 	assert_int_equal(wire_get_u32(&in), fix.chan);
 	assert_int_equal(wire_get_u8(&in), RUNLOG_CANCELED);
 }
@@ -426,7 +429,7 @@ TEST(a_refused_run_never_began)
 
 	new_task(1 << 20);
 	attach(NULL);
-	assert_int_equal(fake_link_close(&fix.link, fix.chan, 11,
+	assert_int_equal(fake_link_close(&ends.link, fix.chan, 11,
 			     "too many\xc2\x9b\x01runs"),
 	    0);
 	text = expect_end(RUNLOG_START_FAILED);
@@ -443,9 +446,10 @@ TEST(a_run_that_is_whole_is_forgotten_by_its_channel)
 	log_whole(&b, "hello", false);
 	say_log(0, &b);
 	task_flush(fix.task);
-	fake_link_sent_nothing(&fix.link); /* not before the front has it */
+	fake_link_sent_nothing(&ends.link); /* not before the front has it */
 	task_forget(fix.task);
-	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+	assert_int_equal(
+	    fake_link_sent_chan(&ends.link, FRAME_CLOSE), fix.chan);
 }
 
 TEST(a_run_that_was_whole_before_the_link_is_forgotten_by_its_key)
@@ -460,17 +464,17 @@ TEST(a_run_that_was_whole_before_the_link_is_forgotten_by_its_key)
 	log_whole(&b, "hello", false);
 	say_log(0, &b);
 	task_flush(fix.task);
-	fake_link_lose(&fix.link);
-	fake_link_greet(&fix.link);
-	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
-	task_attach(fix.task, fix.peer, &known_from_start);
-	fake_link_sent_nothing(&fix.link);
+	fake_link_lose(&ends.link);
+	fake_link_greet(&ends.link);
+	(void)fake_link_sent(&ends.link, FRAME_WELCOME);
+	task_attach(fix.task, ends.peer, &known_from_start);
+	fake_link_sent_nothing(&ends.link);
 	task_forget(fix.task);
-	in = fake_link_sent(&fix.link, FRAME_OPEN_SEQUENCE);
+	in = fake_link_sent(&ends.link, FRAME_OPEN_SEQUENCE);
 	chan = wire_get_u32(&in);
 	wire_get_uuid(&in, &u);
 	assert_true(uuid_is_equal(&u, &run_uuid));
-	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), chan);
+	assert_int_equal(fake_link_sent_chan(&ends.link, FRAME_CLOSE), chan);
 }
 
 TEST(a_whole_log_outlives_its_sandbox)
@@ -492,7 +496,7 @@ TEST(a_whole_log_outlives_its_sandbox)
 static void
 expect_given_up(enum runlog_reason reason)
 {
-	fixture_loop(fix.base, &fix.overdue);
+	fixture_loop(ends.base, &fix.overdue);
 	free(expect_end(reason));
 	assert_int_equal(fix.completed, 0);
 }

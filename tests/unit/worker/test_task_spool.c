@@ -51,22 +51,22 @@ TEST(a_taken_over_run_goes_on_from_its_spool)
 	new_task(1 << 20);
 	task_begin(fix.task);
 	expect_bytes(n);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	front_expect_nothing(&fix.front);
-	task_attach(fix.task, fix.peer, &known_from_start);
-	in = fake_link_sent(&fix.link, FRAME_OPEN_SEQUENCE);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	front_expect_nothing(&ends.front);
+	task_attach(fix.task, ends.peer, &known_from_start);
+	in = fake_link_sent(&ends.link, FRAME_OPEN_SEQUENCE);
 	fix.chan = wire_get_u32(&in);
 	wire_get_uuid(&in, &u);
 	assert_int_equal(wire_get_u64(&in), n);
-	assert_int_equal(fake_link_known(&fix.link, fix.chan, false), 0);
+	assert_int_equal(fake_link_known(&ends.link, fix.chan, false), 0);
 	assert_int_equal(
-	    fake_link_data(&fix.link, fix.chan, n, buf_data(&b) + n, all - n),
+	    fake_link_data(&ends.link, fix.chan, n, buf_data(&b) + n, all - n),
 	    0);
 	task_flush(fix.task);
 	expect_bytes(all);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
 	free(expect_end(RUNLOG_EXIT));
 	buf_clear(&b);
 }
@@ -77,10 +77,10 @@ TEST(a_large_spool_is_read_by_its_headers)
 
 	begin(UINT64_C(1) << 30);
 	length = say_much(20 << 20, true);
-	fake_link_lose(&fix.link);
+	fake_link_lose(&ends.link);
 	task_free(fix.task);
-	while (
-	    recv(fix.front.fd, fix.front.packet, IPC_MSG_MAX, MSG_DONTWAIT) > 0)
+	while (recv(ends.front.fd, ends.front.packet, IPC_MSG_MAX,
+		   MSG_DONTWAIT) > 0)
 		continue;
 	new_task(UINT64_C(1) << 30);
 	task_begin(fix.task);
@@ -117,11 +117,11 @@ TEST(zeros_behind_the_last_record_are_cut_off)
 	task_begin(fix.task);
 	assert_int_equal(spool_length(), 16);
 	expect_bytes(16);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	front_expect_nothing(&fix.front);
-	task_attach(fix.task, fix.peer, NULL);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	front_expect_nothing(&ends.front);
+	task_attach(fix.task, ends.peer, NULL);
 	free(expect_end(RUNLOG_LOST));
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 }
 
 /* Whether it had begun is not known: it is not begun once more. */
@@ -133,9 +133,9 @@ TEST(a_run_of_zeros_alone_is_lost)
 	new_task(1 << 20);
 	task_begin(fix.task);
 	assert_int_equal(spool_length(), 0);
-	task_attach(fix.task, fix.peer, NULL);
+	task_attach(fix.task, ends.peer, NULL);
 	free(expect_end(RUNLOG_LOST));
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 }
 
 TEST(zeros_and_more_are_no_tail)
@@ -162,10 +162,10 @@ TEST(a_run_that_began_and_is_not_known_any_more_is_lost)
 	new_task(1 << 20);
 	task_begin(fix.task);
 	expect_bytes(16);
-	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	task_attach(fix.task, fix.peer, NULL);
+	(void)front_next(&ends.front, IPC_RUN_RECORD);
+	task_attach(fix.task, ends.peer, NULL);
 	free(expect_end(RUNLOG_LOST));
-	fake_link_sent_nothing(&fix.link);
+	fake_link_sent_nothing(&ends.link);
 }
 
 TEST(a_spool_that_cannot_be_appended_to_is_refused)
@@ -219,17 +219,17 @@ TEST(a_full_disk_makes_the_run_wait_and_loses_nothing)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(fix.disk_full);
 	assert_int_equal(spool_length(), 20);
-	front_expect_nothing(&fix.front);
-	fake_link_sent_nothing(&fix.link);
+	front_expect_nothing(&ends.front);
+	fake_link_sent_nothing(&ends.link);
 	while (!ended) {
-		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+		(void)event_base_loop(ends.base, EVLOOP_ONCE);
 		ended = fix.over == 1;
 	}
 	assert_false(fix.disk_full);
 	assert_int_equal(spool_length(), n);
 	expect_bytes(n);
 	for (int i = 0; i < 4; i++)
-		(void)front_next(&fix.front, IPC_RUN_RECORD);
+		(void)front_next(&ends.front, IPC_RUN_RECORD);
 	free(expect_end(RUNLOG_EXIT));
 }
 
@@ -249,14 +249,15 @@ TEST(a_disk_that_takes_nothing_ends_the_run_before_long)
 	say_log(0, &b);
 	task_flush(fix.task);
 	while (fix.over == 0)
-		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+		(void)event_base_loop(ends.base, EVLOOP_ONCE);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_false(fix.disk_full);
 	assert_int_equal(spool_length(), 20);
 	expect_bytes(20);
 	free(expect_end(RUNLOG_DISK_FULL));
-	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
-	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+	(void)fake_link_sent(&ends.link, FRAME_CANCEL);
+	assert_int_equal(
+	    fake_link_sent_chan(&ends.link, FRAME_CLOSE), fix.chan);
 }
 
 TEST(a_full_disk_ends_a_run_whose_link_is_lost)
@@ -273,9 +274,9 @@ TEST(a_full_disk_ends_a_run_whose_link_is_lost)
 	small.rlim_cur = 20;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 	say_log(0, &b);
-	fake_link_lose(&fix.link);
+	fake_link_lose(&ends.link);
 	while (fix.over == 0)
-		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+		(void)event_base_loop(ends.base, EVLOOP_ONCE);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	expect_bytes(20);
 	free(expect_end(RUNLOG_DISK_FULL));
@@ -291,7 +292,7 @@ TEST(a_run_that_prints_much_is_stopped_at_the_reserve)
 	skip_to_end(RUNLOG_DISK_FULL);
 	assert_true(spool_length() > TASK_MARGIN_BYTES);
 	assert_true(spool_length() <= TASK_MARGIN_BYTES + (1 << 20));
-	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
+	(void)fake_link_sent(&ends.link, FRAME_CANCEL);
 }
 
 TEST(a_short_run_goes_on_in_the_reserve)
