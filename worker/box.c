@@ -1029,7 +1029,7 @@ boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
     struct tasks_item **out, struct err *e)
 {
 	*out = tasks_find(&bs->tasks, number);
-	if (*out == NULL || tasks_item_tenant(*out) == tenant)
+	if (*out == NULL || tasks_item_start(*out)->tenant == tenant)
 		return 0;
 	return err_set(e, ERR_PROTO, "run %llu is not tenant %llu's",
 	    (unsigned long long)number, (unsigned long long)tenant);
@@ -1070,7 +1070,7 @@ boxes_start_task(
 		return ERR_PROTO;
 	}
 	if (known != NULL) {
-		same = uuid_is_equal(tasks_item_uuid(known), &s->uuid);
+		same = uuid_is_equal(&tasks_item_start(known)->uuid, &s->uuid);
 		task_start_clear(s);
 		return same ?
 		    0 :

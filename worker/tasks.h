@@ -1,5 +1,5 @@
 /*
- * tasks.h - the tasks of one box
+ * tasks.h - the tasks of one box, and what its agent is asked beside them
  *
  * Each is known by the run's UUID to the agent and by the run's number to the
  * front; one that the front has not heard the end of, or has not forgotten, is
@@ -11,10 +11,42 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "common/hashmap.h"
-#include "worker/box_asks.h"
 #include "worker/copy.h"
 #include "worker/link/peer.h"
 #include "worker/task.h"
+
+/*
+ * box_asks - questions from the front to the agent of the box
+ *
+ * Each ASK is a channel to the agent and gets one ANSWER (schema/ipc.txt):
+ * what the agent sent, which the front decodes and checks, or why there is
+ * nothing.
+ */
+#define BOX_ASKS_MAX 16         /* open at once */
+#define BOX_ASKS_WORKER_MAX 256 /* each may hold ASK_ANSWER_MAX bytes */
+
+struct box_asks;
+
+struct box_asks_host {
+	struct ipc_chan **front;
+	uint32_t open; /* box_asks.c counts: of all boxes */
+};
+
+/* box_asks_new - host is kept by pointer */
+struct box_asks *box_asks_new(struct box_asks_host *host, uint64_t sandbox);
+/* box_asks_free - answers what is open: the sandbox is gone */
+void box_asks_free(struct box_asks *as);
+/* box_asks_attach - the agent is there, and speaks that version of the link;
+ * before box_asks_detach, or the free, its channels are gone */
+void box_asks_attach(struct box_asks *as, struct peer *p, uint32_t version);
+void box_asks_detach(struct box_asks *as);
+/* box_asks_start - ERR_PROTO: there is no such kind */
+int box_asks_start(
+    struct box_asks *as, const struct msg_ask *m, struct err *e) MUSTCHECK;
+/* box_asks_cancel - nothing when it was answered already */
+void box_asks_cancel(struct box_asks *as, uint64_t number);
+
+/* ---- tasks */
 
 #define TASKS_MAX 4096 /* of a box: told of, not forgotten yet */
 
@@ -67,8 +99,7 @@ void tasks_refuse(struct ipc_chan *front, struct task_start *s,
     enum runlog_reason reason, const char *text);
 /* tasks_find - by the run's number; NULL: none */
 struct tasks_item *tasks_find(const struct hashmap *by_number, uint64_t number);
-const struct uuid *tasks_item_uuid(const struct tasks_item *it);
-uint64_t tasks_item_tenant(const struct tasks_item *it);
+const struct task_start *tasks_item_start(const struct tasks_item *it);
 void tasks_item_cancel(struct tasks_item *it, enum runlog_reason reason);
 void tasks_item_forget(struct tasks_item *it);
 /* tasks_item_fd - for the copy of that task's artifacts; takes fd */

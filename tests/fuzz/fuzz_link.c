@@ -11,7 +11,7 @@
 #include "common/msg/msg_gen.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/box_asks.h"
+#include "worker/tasks.h"
 #include "worker/copy.h"
 #include "worker/copy_clock.h"
 #include "worker/link/peer.h"
@@ -190,19 +190,19 @@ say(struct link *l, const uint8_t *data, size_t size)
 		abort();
 	link_begin(l, dup(silent_agent));
 	while ((rc = frame_next(&b, FRAME_UP_MAX, &f, &e)) == 1) {
-		rc = l->user->on_frame(l, &f, l->arg, &e);
+		rc = l->user->on_frame(&f, l->arg, &e);
 		if (rc != 0)
 			break;
 		buf_consume(&b, f.size);
 		if (f.size % 3 == 0) /* some turns are long */
-			l->user->on_turn(l, l->arg);
+			l->user->on_turn(l->arg);
 		if (buf_len(&l->out) > LINK_OUT_MAX)
 			abort();
 	}
 	if (rc > 0)
 		abort();
 	(void)err_set(&e, rc < 0 ? ERR_PROTO : ERR_LOST, "closed");
-	l->user->on_close(l, &e, l->arg);
+	l->user->on_close(&e, l->arg);
 	buf_clear(&b);
 }
 

@@ -26,7 +26,6 @@ struct door; /* one box's, by which its agent comes in */
 struct carrier_ops {
 	const char *name;
 	unsigned int needs; /* of the backend, enum backend_can */
-	void (*free)(struct carrier *c);
 	int (*prepare)(struct carrier *c, const struct uuid *box,
 	    struct backend_wishes *out, struct err *e);
 	/* *out calls link_begin for each connection of the agent, and lets

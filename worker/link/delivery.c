@@ -9,12 +9,6 @@ struct mount_delivery {
 	struct linkdirs *dirs;
 };
 
-static void
-mount_free(struct agent_delivery *d)
-{
-	free(d);
-}
-
 static int
 mount_prepare(struct agent_delivery *d, const struct uuid *box,
     struct backend_wishes *out, struct err *e)
@@ -26,10 +20,8 @@ mount_prepare(struct agent_delivery *d, const struct uuid *box,
 	return linkdirs_mount(((struct mount_delivery *)d)->dirs, box, out, e);
 }
 
-static const struct agent_delivery_ops mount_ops = {.name = "mount",
-    .needs = BACKEND_HAS_MOUNTS,
-    .free = mount_free,
-    .prepare = mount_prepare};
+static const struct agent_delivery_ops mount_ops = {
+    .name = "mount", .needs = BACKEND_HAS_MOUNTS, .prepare = mount_prepare};
 
 int
 delivery_mount_new(struct linkdirs *dirs, const char *agent,

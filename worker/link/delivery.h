@@ -22,7 +22,6 @@ struct agent_delivery {
 struct agent_delivery_ops {
 	const char *name;
 	unsigned int needs; /* of the backend, enum backend_can */
-	void (*free)(struct agent_delivery *d);
 	/* Before the box is made: its command, and mounts. */
 	int (*prepare)(struct agent_delivery *d, const struct uuid *box,
 	    struct backend_wishes *out, struct err *e);

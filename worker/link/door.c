@@ -308,15 +308,8 @@ carrier_sweep(struct carrier *c, int64_t before_ms,
 	return linkdirs_sweep(dirs_of(c), before_ms, keep, arg);
 }
 
-static void
-carrier_free(struct carrier *c)
-{
-	free(c);
-}
-
 static const struct carrier_ops carrier_ops = {.name = "unix",
     .needs = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
-    .free = carrier_free,
     .prepare = carrier_prepare,
     .listen = door_listen,
     .expect = door_expect,

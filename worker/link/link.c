@@ -109,7 +109,7 @@ stream_lose(struct link *l, const struct err *why)
 	struct err copy = *why;
 
 	stream_end(l);
-	l->user->on_close(l, &copy, l->arg);
+	l->user->on_close(&copy, l->arg);
 }
 
 static void
@@ -164,7 +164,7 @@ write_cb(evutil_socket_t fd, short what, void *arg)
 	if (l->failed != 0)
 		stream_lose_errno(l, "send", l->failed);
 	else if (buf_len(&l->out) == 0)
-		l->user->on_drain(l, l->arg);
+		l->user->on_drain(l->arg);
 }
 
 void
@@ -209,7 +209,7 @@ take_frames(struct link *l, uint8_t *p, size_t n)
 	while ((rc = frame_next(&view, FRAME_UP_MAX, &f, &e)) == 1) {
 		size_t size = f.size;
 
-		rc = l->user->on_frame(l, &f, l->arg, &e);
+		rc = l->user->on_frame(&f, l->arg, &e);
 		if (l->generation != generation)
 			return -1;
 		if (rc < 0)
@@ -299,7 +299,7 @@ take_beginning(struct link *l, size_t n)
 
 	if (n < CUT_MIN_BYTES || !frame_cut(&view, &f, &rest))
 		return (ssize_t)n;
-	rc = l->user->on_frame(l, &f, l->arg, &e);
+	rc = l->user->on_frame(&f, l->arg, &e);
 	if (l->generation != generation)
 		return -1;
 	if (rc < 0) {
@@ -354,7 +354,7 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 	l->sends = false;
 	good = read_turn(l);
 	if (good)
-		l->user->on_turn(l, l->arg);
+		l->user->on_turn(l->arg);
 	l->in_turn = false;
 	/* link_send_soon alone does not send here. */
 	if (good && l->generation == generation && l->sends)
@@ -436,7 +436,7 @@ link_begin(struct link *l, int fd)
 	l->on_write = new_event(l, EV_WRITE, write_cb);
 	if (is_read(l))
 		(void)event_add(l->on_read, NULL);
-	l->user->on_open(l, l->arg);
+	l->user->on_open(l->arg);
 }
 
 /* on_close comes from the loop, as after a failed send. */

@@ -47,15 +47,14 @@ uint64_t pace_charge(struct pace *p, size_t n, uint64_t now_ms);
 
 struct link_user {
 	/* A stream begins: the agent is there. */
-	void (*on_open)(struct link *l, void *arg);
+	void (*on_open)(void *arg);
 	/* Negative with *e: no frame of a good agent; the stream ends and
 	 * on_close follows with ERR_PROTO. */
-	int (*on_frame)(
-	    struct link *l, struct frame *f, void *arg, struct err *e);
-	void (*on_turn)(struct link *l, void *arg); /* no more for now */
+	int (*on_frame)(struct frame *f, void *arg, struct err *e);
+	void (*on_turn)(void *arg); /* no more for now */
 	/* The stream is gone; another one may begin. */
-	void (*on_close)(struct link *l, const struct err *why, void *arg);
-	void (*on_drain)(struct link *l, void *arg); /* all was sent */
+	void (*on_close)(const struct err *why, void *arg);
+	void (*on_drain)(void *arg); /* all was sent */
 };
 
 /* For others to read, for link.c to write. */

@@ -40,8 +40,6 @@ struct linkdirs {
 	int fd; /* DATA_DIR/links */
 	char *path;
 	char *copy; /* .agent-<digest>; NULL: no agent is put in */
-	char *agent;
-	size_t agent_len;
 };
 
 /*
@@ -90,7 +88,8 @@ linkdirs_find_agent(char **out, struct err *e)
 }
 
 static int
-write_agent(struct linkdirs *l, int dir, const char *name, struct err *e)
+write_agent(const struct linkdirs *l, int dir, const char *name,
+    const char *agent, size_t n, struct err *e)
 {
 	AUTO(auto_close)
 	int fd = openat(dir, name,
@@ -99,7 +98,7 @@ write_agent(struct linkdirs *l, int dir, const char *name, struct err *e)
 	if (fd == -1)
 		return err_set(e, ERR_SYS, "create %s/%s: %s", l->path, name,
 		    strerror(errno));
-	if (fd_write_all(fd, l->agent, l->agent_len, e) != 0)
+	if (fd_write_all(fd, agent, n, e) != 0)
 		return err_wrap(e, "%s/%s", l->path, name);
 	if (fchmod(fd, AGENT_MODE) == -1)
 		return err_set(e, ERR_SYS, "chmod %s/%s: %s", l->path, name,
@@ -109,7 +108,7 @@ write_agent(struct linkdirs *l, int dir, const char *name, struct err *e)
 
 /* Whether the copy of an earlier start is whole. */
 static bool
-is_same(const struct linkdirs *l)
+is_same(const struct linkdirs *l, const char *agent, size_t agent_len)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/%s", l->path, l->copy);
 	AUTO(auto_free) char *have = NULL;
@@ -119,24 +118,24 @@ is_same(const struct linkdirs *l)
 	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
 	    st.st_uid == geteuid() && (st.st_mode & 07777) == AGENT_MODE &&
 	    fd_read_file(path, AGENT_BYTES_MAX, &have, &n, NULL) == 0 &&
-	    n == l->agent_len && memcmp(have, l->agent, n) == 0;
+	    n == agent_len && memcmp(have, agent, n) == 0;
 }
 
 static int
-copy_agent(struct linkdirs *l, struct err *e)
+copy_agent(struct linkdirs *l, const char *agent, size_t n, struct err *e)
 {
 	AUTO(auto_free) char *tmp = NULL;
 	uint8_t digest[SHA256_DIGEST_LENGTH];
 	char hex[HEX_BYTES(SHA256_DIGEST_LENGTH)];
 
-	(void)SHA256((const uint8_t *)l->agent, l->agent_len, digest);
+	(void)SHA256((const uint8_t *)agent, n, digest);
 	hex_encode(digest, sizeof(digest), hex);
 	l->copy = xasprintf("%s%.16s", COPY_PREFIX, hex);
-	if (is_same(l))
+	if (is_same(l, agent, n))
 		return 0;
 	tmp = xasprintf("%s.%ld", l->copy, (long)getpid());
 	(void)unlinkat(l->fd, tmp, 0);
-	if (write_agent(l, l->fd, tmp, e) != 0)
+	if (write_agent(l, l->fd, tmp, agent, n, e) != 0)
 		return ERR_SYS;
 	if (renameat(l->fd, tmp, l->fd, l->copy) == -1)
 		return err_set(e, ERR_SYS, "rename %s/%s: %s", l->path, tmp,
@@ -214,15 +213,11 @@ linkdirs_open(const char *data_dir, struct linkdirs **out, struct err *e)
 int
 linkdirs_take_agent(struct linkdirs *l, const char *agent, struct err *e)
 {
-	int rc =
-	    fd_read_file(agent, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
+	AUTO(auto_free) char *text = NULL;
+	size_t n;
+	int rc = fd_read_file(agent, AGENT_BYTES_MAX, &text, &n, e);
 
-	if (rc == 0)
-		rc = copy_agent(l, e);
-	/* It was read for the copy; links need only its name. */
-	free(l->agent);
-	l->agent = NULL;
-	return rc;
+	return rc != 0 ? rc : copy_agent(l, text, n, e);
 }
 
 void
@@ -232,7 +227,6 @@ linkdirs_close(struct linkdirs *l)
 		return;
 	if (l->fd >= 0)
 		(void)close(l->fd);
-	free(l->agent);
 	free(l->path);
 	free(l->copy);
 	free(l);
@@ -245,14 +239,11 @@ static int
 copy_into(struct linkdirs *l, int dir, struct err *e)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/%s", l->path, l->copy);
-	int rc =
-	    fd_read_file(path, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
+	AUTO(auto_free) char *text = NULL;
+	size_t n;
+	int rc = fd_read_file(path, AGENT_BYTES_MAX, &text, &n, e);
 
-	if (rc == 0)
-		rc = write_agent(l, dir, "agent", e);
-	free(l->agent);
-	l->agent = NULL;
-	return rc;
+	return rc != 0 ? rc : write_agent(l, dir, "agent", text, n, e);
 }
 
 static int

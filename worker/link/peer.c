@@ -288,20 +288,18 @@ static const struct frame_up permitted[] = {
 };
 
 static int
-frame_cb(struct link *l, struct frame *f, void *arg, struct err *e)
+frame_cb(struct frame *f, void *arg, struct err *e)
 {
 	const struct peer *p = arg;
 
-	(void)l;
 	return frame_dispatch_up(&permitted[p->state], f, arg, e);
 }
 
 static void
-open_cb(struct link *l, void *arg)
+open_cb(void *arg)
 {
 	struct peer *p = arg;
 
-	(void)l;
 	p->state = PEER_NEW;
 	p->last = 0;
 	p->asked = false;
@@ -321,31 +319,28 @@ lose_chans(struct peer *p)
 }
 
 static void
-close_cb(struct link *l, const struct err *why, void *arg)
+close_cb(const struct err *why, void *arg)
 {
 	struct peer *p = arg;
 
-	(void)l;
 	p->state = PEER_DOWN;
 	lose_chans(p);
 	p->ops->on_down(why, p->arg);
 }
 
 static void
-turn_cb(struct link *l, void *arg)
+turn_cb(void *arg)
 {
 	struct peer *p = arg;
 
-	(void)l;
 	p->ops->on_turn(p->arg);
 }
 
 static void
-drain_cb(struct link *l, void *arg)
+drain_cb(void *arg)
 {
 	struct peer *p = arg;
 
-	(void)l;
 	p->ops->on_drain(p->arg);
 }
 

@@ -167,7 +167,7 @@ fake_link_say(struct fake_link *k, struct buf *b, struct err *e)
 
 	while (rc == 0 && buf_len(b) > 0) {
 		assert_int_equal(frame_next(b, FRAME_UP_MAX, &f, e), 1);
-		rc = k->l->user->on_frame(k->l, &f, k->l->arg, e);
+		rc = k->l->user->on_frame(&f, k->l->arg, e);
 		buf_consume(b, f.size);
 	}
 	buf_clear(b);

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "common/agent_ask.h"
-#include "worker/box_asks.h"
+#include "worker/tasks.h"
 
 #define SANDBOX 42
 

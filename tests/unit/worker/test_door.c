@@ -35,9 +35,8 @@ struct fixture {
 static struct fixture fix;
 
 static void
-on_open(struct link *l, void *arg)
+on_open(void *arg)
 {
-	(void)l;
 	(void)arg;
 	fix.opens++;
 	fix.opened = true;
@@ -55,7 +54,7 @@ say_something(struct link *l)
 }
 
 static int
-on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
+on_frame(struct frame *f, void *arg, struct err *e)
 {
 	(void)arg;
 	(void)e;
@@ -63,12 +62,12 @@ on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
 	fix.frame_bytes += f->size;
 	fix.in_turn += f->size;
 	if (fix.answers) {
-		say_something(l);
-		link_send(l);
+		say_something(fix.link);
+		link_send(fix.link);
 	}
 	if (fix.free_in_frame) {
 		fix.carrier->ops->close(fix.door);
-		link_free(l);
+		link_free(fix.link);
 		fix.link = NULL;
 		fix.door = NULL;
 		fix.got_all = true;
@@ -79,9 +78,8 @@ on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
 }
 
 static void
-on_turn(struct link *l, void *arg)
+on_turn(void *arg)
 {
-	(void)l;
 	(void)arg;
 	fix.turns++;
 	if (fix.in_turn > fix.turn_bytes)
@@ -90,9 +88,8 @@ on_turn(struct link *l, void *arg)
 }
 
 static void
-on_close(struct link *l, const struct err *why, void *arg)
+on_close(const struct err *why, void *arg)
 {
-	(void)l;
 	(void)arg;
 	fix.closes++;
 	fix.close_code = why->code;
@@ -100,9 +97,8 @@ on_close(struct link *l, const struct err *why, void *arg)
 }
 
 static void
-on_drain(struct link *l, void *arg)
+on_drain(void *arg)
 {
-	(void)l;
 	(void)arg;
 }
 
@@ -161,7 +157,7 @@ teardown(void **state)
 	event_base_free(fix.base);
 	(void)close(fix.dir);
 	fix.carrier->ops->forget(fix.carrier, &box);
-	fix.carrier->ops->free(fix.carrier);
+	free(fix.carrier);
 	linkdirs_close(fix.dirs);
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", fix.data_dir);
 	assert_int_equal(system(command), 0);
@@ -403,11 +399,10 @@ TEST(much_comes_whole_and_in_bounded_turns)
 
 /* Of DATA frames as they should be; all bytes are those of their offset. */
 static int
-on_data_frame(struct link *l, struct frame *f, void *arg, struct err *e)
+on_data_frame(struct frame *f, void *arg, struct err *e)
 {
 	struct frame_data m;
 
-	(void)l;
 	(void)arg;
 	assert_int_equal(frame_get_data(f, &m, e), 0);
 	assert_int_equal(m.chan, 3);
@@ -664,7 +659,7 @@ TEST(a_path_longer_than_a_sockets_does)
 	    other->ops->listen(other, &box, fix.link, &door, &e), 0);
 	other->ops->close(door);
 	fixture_settle(fix.base);
-	other->ops->free(other);
+	free(other);
 	linkdirs_close(dirs);
 }
 

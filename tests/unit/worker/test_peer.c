@@ -661,7 +661,7 @@ TEST(a_lost_stream_is_told_with_its_reason)
 
 	fake_link_greet(&fix.link);
 	(void)err_set(&why, ERR_PROTO, "x");
-	fix.link.l->user->on_close(fix.link.l, &why, fix.link.l->arg);
+	fix.link.l->user->on_close(&why, fix.link.l->arg);
 	assert_int_equal(fix.downs, 1);
 	assert_int_equal(fix.down_code, ERR_PROTO);
 	buf_clear(link_out(fix.link.l));
