@@ -382,7 +382,7 @@ ground_link_closes(int code)
 		return;
 	}
 	(void)err_set(&e, code, "as told");
-	ground.link.l->user->on_close(ground.link.l, &e, ground.link.l->arg);
+	ground.link.l->user->on_close(&e, ground.link.l->arg);
 }
 
 /* ---- the front */

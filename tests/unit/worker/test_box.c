@@ -555,7 +555,7 @@ TEST_WITH(ground_setup, ground_teardown,
 		    counts[i] != 0 || (i > 0 && counts[i - 1] != 0) ?
 			"SANDBOX_LEFT" :
 			"");
-		ground.link.l->user->on_turn(ground.link.l, ground.link.l->arg);
+		ground.link.l->user->on_turn(ground.link.l->arg);
 		assert_string_equal(ground_told(), "");
 	}
 }
