@@ -114,8 +114,8 @@ void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 
 /* engine.c
  * docker_usual_sockets - paths of where an engine usually listens, in the
- * order in which they are tried; the caller frees each */
-void docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX]);
+ * order in which they are tried, and how many; the caller frees each */
+size_t docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX]);
 /* engine_init - hooks are kept by pointer */
 int engine_init(struct docker *d, const char *host,
     const struct engine_hooks *hooks, struct err *e) MUSTCHECK;

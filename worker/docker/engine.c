@@ -48,7 +48,7 @@ take_host(struct docker *d, const char *host, struct err *e)
 	return 0;
 }
 
-void
+size_t
 docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX])
 {
 	unsigned long uid = (unsigned long)geteuid();
@@ -57,13 +57,7 @@ docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX])
 	out[1] = xasprintf("/run/user/%lu/docker.sock", uid);
 	out[2] = xstrdup("/run/podman/podman.sock");
 	out[3] = xstrdup("/var/run/docker.sock");
-}
-
-static void
-take_usual(struct docker *d)
-{
-	docker_usual_sockets(d->engine.sockets);
-	d->engine.nsockets = DOCKER_SOCKETS_MAX;
+	return DOCKER_SOCKETS_MAX;
 }
 
 static bool
@@ -78,13 +72,15 @@ is_there(const char *path)
 static bool
 choose_socket(struct docker *d)
 {
-	while (d->engine.tried < d->engine.nsockets) {
-		size_t i = d->engine.tried++;
+	struct engine *en = &d->engine;
 
-		if (d->engine.nsockets > 1 && !is_there(d->engine.sockets[i]))
+	while (en->tried < en->nsockets) {
+		size_t i = en->tried++;
+
+		if (en->nsockets > 1 && !is_there(en->sockets[i]))
 			continue;
-		d->engine.socket = i;
-		api_set_socket(d->api, d->engine.sockets[i]);
+		en->socket = i;
+		api_set_socket(d->api, en->sockets[i]);
 		return true;
 	}
 	return false;
@@ -95,20 +91,21 @@ choose_socket(struct docker *d)
 static void
 say(struct docker *d)
 {
-	if (d->engine.known && d->engine.up == d->engine.said_up &&
-	    strcmp(d->engine.said, d->engine.detail) == 0)
+	struct engine *en = &d->engine;
+
+	if (en->known && en->up == en->said_up &&
+	    strcmp(en->said, en->detail) == 0)
 		return;
-	d->engine.known = true;
-	d->engine.said_up = d->engine.up;
-	memcpy(d->engine.said, d->engine.detail, sizeof(d->engine.said));
-	if (d->engine.up && d->engine.detail[0] == '\0')
+	en->known = true;
+	en->said_up = en->up;
+	memcpy(en->said, en->detail, sizeof(en->said));
+	if (en->up && en->detail[0] == '\0')
 		log_info("engine at %s is up, %s %s, API %s",
-		    d->engine.sockets[d->engine.socket],
-		    d->engine.is.about.name, d->engine.is.about.version,
-		    d->engine.is.speak);
+		    en->sockets[en->socket], en->is.about.name,
+		    en->is.about.version, en->is.speak);
 	else
-		log_warn("engine: %s", d->engine.detail);
-	d->engine.hooks->on_news(d);
+		log_warn("engine: %s", en->detail);
+	en->hooks->on_news(d);
 }
 
 static void
@@ -123,14 +120,15 @@ static void probe(struct docker *d);
 static void
 is_down(struct docker *d, const char *why)
 {
-	bool was_up = d->engine.up;
+	struct engine *en = &d->engine;
+	bool was_up = en->up;
 
 	if (d->freeing)
 		return;
-	d->engine.up = false;
-	(void)snprintf(d->engine.detail, sizeof(d->engine.detail), "%s", why);
+	en->up = false;
+	(void)snprintf(en->detail, sizeof(en->detail), "%s", why);
 	if (was_up)
-		d->engine.hooks->on_gone(d);
+		en->hooks->on_gone(d);
 	else if (choose_socket(d)) { /* perhaps another one answers */
 		probe(d);
 		return;
@@ -142,13 +140,14 @@ is_down(struct docker *d, const char *why)
 static void
 no_socket(struct docker *d)
 {
+	struct engine *en = &d->engine;
 	char text[ERR_TEXT_MAX];
 	size_t n = 0;
 
 	n = (size_t)snprintf(text, sizeof(text), "no Docker engine: none of");
-	for (size_t i = 0; i < d->engine.nsockets && n < sizeof(text); i++)
+	for (size_t i = 0; i < en->nsockets && n < sizeof(text); i++)
 		n += (size_t)snprintf(
-		    text + n, sizeof(text) - n, " %s", d->engine.sockets[i]);
+		    text + n, sizeof(text) - n, " %s", en->sockets[i]);
 	if (n < sizeof(text))
 		(void)snprintf(text + n, sizeof(text) - n,
 		    " exists; start one or set DOCKER_HOST");
@@ -198,20 +197,10 @@ say_users(const struct docker *d, const struct answer_info *info)
 			 "(SANDBOX_AS_ROOT)");
 }
 
-/* What makes a container for which nobody asks for another. */
-static void
-take_runtime(struct docker *d, const struct answer_info *info)
-{
-	const char *asked = d->policy->runtime;
-
-	(void)snprintf(d->engine.is.about.runtime,
-	    sizeof(d->engine.is.about.runtime), "%s",
-	    asked[0] != '\0' ? asked : info->default_runtime);
-}
-
 static void
 is_up(struct docker *d, const struct answer_info *info)
 {
+	struct engine *en = &d->engine;
 	char missing[128] = "";
 
 	if (!info->memory_limit)
@@ -221,28 +210,31 @@ is_up(struct docker *d, const struct answer_info *info)
 	if (!info->cpu_quota)
 		add_text(missing, sizeof(missing), "CPU");
 	/* At the start it is a wrong setting; later, the engine's change. */
-	if (!info->has_runtime && !d->engine.known)
+	if (!info->has_runtime && !en->known)
 		fatal(EXIT_CONFIG,
 		    "SANDBOX_RUNTIME: the engine at %s has no runtime %s",
-		    d->engine.sockets[d->engine.socket], d->policy->runtime);
-	d->engine.detail[0] = '\0';
+		    en->sockets[en->socket], d->policy->runtime);
+	en->detail[0] = '\0';
 	if (missing[0] != '\0')
-		(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
+		(void)snprintf(en->detail, sizeof(en->detail),
 		    "the engine at %s does not enforce limits of %s: enable "
 		    "these cgroup controllers",
-		    d->engine.sockets[d->engine.socket], missing);
+		    en->sockets[en->socket], missing);
 	if (!info->has_runtime)
-		(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
+		(void)snprintf(en->detail, sizeof(en->detail),
 		    "the engine at %s has no runtime %s (SANDBOX_RUNTIME)",
-		    d->engine.sockets[d->engine.socket], d->policy->runtime);
-	d->engine.up = true;
-	d->engine.quota = info->quota;
-	d->engine.cpus = info->cpus;
-	d->engine.has_seccomp = info->seccomp;
-	take_runtime(d, info);
-	d->engine.users =
+		    en->sockets[en->socket], d->policy->runtime);
+	en->up = true;
+	en->quota = info->quota;
+	en->cpus = info->cpus;
+	en->has_seccomp = info->seccomp;
+	/* What makes a container for which nobody asks for another. */
+	(void)snprintf(en->is.about.runtime, sizeof(en->is.about.runtime), "%s",
+	    d->policy->runtime[0] != '\0' ? d->policy->runtime :
+					    info->default_runtime);
+	en->users =
 	    answer_remaps(info) ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
-	d->engine.hooks->on_alive(d);
+	en->hooks->on_alive(d);
 	say_disk(d, info);
 	say_users(d, info);
 	say(d);
@@ -358,14 +350,16 @@ int
 engine_init(struct docker *d, const char *host,
     const struct engine_hooks *hooks, struct err *e)
 {
-	d->engine.hooks = hooks;
+	struct engine *en = &d->engine;
+
+	en->hooks = hooks;
 	if (host[0] == '\0')
-		take_usual(d);
+		en->nsockets = docker_usual_sockets(en->sockets);
 	else if (take_host(d, host, e) != 0)
 		return ERR_INVAL;
-	d->engine.tick = timer_new(d->base, tick_cb, d);
-	(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
-	    "the engine was not asked yet");
+	en->tick = timer_new(d->base, tick_cb, d);
+	(void)snprintf(
+	    en->detail, sizeof(en->detail), "the engine was not asked yet");
 	again_in(d, 0);
 	return 0;
 }
@@ -373,10 +367,12 @@ engine_init(struct docker *d, const char *host,
 void
 engine_clear(struct docker *d)
 {
-	timer_free(d->engine.tick);
-	json_decref(d->engine.advisories);
-	d->engine.advisories = NULL;
-	for (size_t i = 0; i < d->engine.nsockets; i++)
-		free(d->engine.sockets[i]);
-	d->engine.nsockets = 0;
+	struct engine *en = &d->engine;
+
+	timer_free(en->tick);
+	json_decref(en->advisories);
+	en->advisories = NULL;
+	for (size_t i = 0; i < en->nsockets; i++)
+		free(en->sockets[i]);
+	en->nsockets = 0;
 }

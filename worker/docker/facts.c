@@ -156,13 +156,14 @@ docker_ask_facts(
 	char *usual[DOCKER_SOCKETS_MAX];
 	bool found = false;
 	struct stat st;
+	size_t n;
 
 	if (base == NULL)
 		return err_set(e, ERR_SYS, "no event base");
-	docker_usual_sockets(usual);
+	n = docker_usual_sockets(usual);
 	if (strncmp(host, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
 		found = ask_one(base, host + strlen(UNIX_PREFIX), out);
-	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (host[0] == '\0' && !found && stat(usual[i], &st) == 0)
 			found = ask_one(base, usual[i], out);
 		free(usual[i]);
