@@ -2,6 +2,9 @@
 #ifndef TESTS_WORKER_API_GROUND_H
 #define TESTS_WORKER_API_GROUND_H
 
+struct fixture;
+#define TEST_STATE struct fixture *f
+
 #include "tests/unit/worker/fake_engine.h"
 #include "worker/docker/docker.h"
 #include "worker/http/api.h"
@@ -65,19 +68,40 @@ done_cb(const struct api_answer *a, void *arg)
 		(void)snprintf(r->why, sizeof(r->why), "%s", a->why->msg);
 }
 
+/* start - done_cb is told of it */
+static inline void
+start(struct fixture *f, struct result *r, struct api_ask what)
+{
+	memset(r, 0, sizeof(*r));
+	what.on_done = done_cb;
+	what.arg = r;
+	(void)api_start(f->api, &what);
+	assert_false(r->done);
+}
+
 static inline void
 get(struct fixture *f, struct result *r, uint32_t timeout_ms, size_t max)
 {
-	struct api_ask ask = {.method = "GET",
-	    .path = "/x",
-	    .timeout_ms = timeout_ms,
-	    .max_body = max,
-	    .on_done = done_cb,
-	    .arg = r};
+	start(f, r,
+	    (struct api_ask){.method = "GET",
+		.path = "/x",
+		.timeout_ms = timeout_ms,
+		.max_body = max});
+}
 
-	memset(r, 0, sizeof(*r));
-	(void)api_start(f->api, &ask);
-	assert_false(r->done);
+/* ask - until it is answered */
+static inline void
+ask(struct fixture *f, struct result *r, struct api_ask what)
+{
+	start(f, r, what);
+	fixture_loop(f->base, &r->done);
+}
+
+static inline void
+ask_once(struct fixture *f, struct result *r)
+{
+	get(f, r, 1000, 100);
+	fixture_loop(f->base, &r->done);
 }
 
 static inline const char *
@@ -129,24 +153,37 @@ answer_interim(struct fake_engine *f, const char *method, const char *path)
 	return all;
 }
 
-/* What the engine says next, and then closes the connection. */
 static const char *said;
 
 static inline const char *
 answer_said(struct fake_engine *f, const char *method, const char *path)
 {
+	(void)f;
 	(void)method;
 	(void)path;
-	f->close_after = true;
 	return said;
 }
 
-/* Asks until it is answered. */
-static inline void
-ask_once(struct fixture *f, struct result *r)
+static inline const char *
+answer_and_close(struct fake_engine *f, const char *method, const char *path)
 {
-	get(f, r, 1000, 100);
-	fixture_loop(f->base, &r->done);
+	f->close_after = true;
+	return answer_said(f, method, path);
+}
+
+/* engine_says - to whatever it is asked; then closes the connection, or not */
+static inline void
+engine_says(struct fixture *f, const char *text)
+{
+	said = text;
+	f->engine.answer = answer_said;
+}
+
+static inline void
+engine_says_and_closes(struct fixture *f, const char *text)
+{
+	said = text;
+	f->engine.answer = answer_and_close;
 }
 
 #endif

@@ -2,12 +2,10 @@
 
 TEST(an_answer_comes_whole)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_hello;
-	get(f, &r, 1000, 100);
-	fixture_loop(f->base, &r.done);
+	ask_once(f, &r);
 	assert_int_equal(r.rc, 0);
 	assert_int_equal(r.status, 200);
 	assert_string_equal(r.body, "hello");
@@ -16,42 +14,28 @@ TEST(an_answer_comes_whole)
 
 TEST(connections_are_kept)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_hello;
 	for (int i = 0; i < 5; i++) {
-		get(f, &r, 1000, 100);
-		fixture_loop(f->base, &r.done);
+		ask_once(f, &r);
 	}
 	assert_int_equal(f->engine.asked, 5);
 	assert_int_equal(f->engine.nconns, 1);
 }
 
-static const char *
-answer_500(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return fake_engine_reply(500, "{\"message\":\"broken\"}");
-}
-
 TEST(a_status_is_an_answer_too)
 {
-	struct fixture *f = *state;
 	struct result r;
 
-	f->engine.answer = answer_500;
-	get(f, &r, 1000, 100);
-	fixture_loop(f->base, &r.done);
+	engine_says(f, fake_engine_reply(500, "{}"));
+	ask_once(f, &r);
 	assert_int_equal(r.rc, 0);
 	assert_int_equal(r.status, 500);
 }
 
 TEST(an_engine_that_hangs_is_given_up)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_never;
@@ -61,21 +45,12 @@ TEST(an_engine_that_hangs_is_given_up)
 	assert_non_null(strstr(r.why, "did not answer GET /x within 50 ms"));
 }
 
-static const char *
-answer_half(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)method;
-	(void)path;
-	f->close_after = true;
-	return "HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nhalf";
-}
-
 TEST(an_answer_that_breaks_off_is_none)
 {
-	struct fixture *f = *state;
 	struct result r;
 
-	f->engine.answer = answer_half;
+	engine_says_and_closes(
+	    f, "HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nhalf");
 	get(f, &r, 1000, 1000);
 	fixture_loop(f->base, &r.done);
 	assert_int_equal(r.rc, ERR_BACKEND);
@@ -96,7 +71,6 @@ answer_large(struct fake_engine *f, const char *method, const char *path)
 
 TEST(a_body_over_its_limit_is_refused)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_large;
@@ -111,12 +85,10 @@ TEST(a_body_over_its_limit_is_refused)
 
 TEST(headers_over_their_limit_are_refused)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_headers;
-	get(f, &r, 1000, 100);
-	fixture_loop(f->base, &r.done);
+	ask_once(f, &r);
 	assert_int_equal(r.rc, ERR_LIMIT);
 }
 
@@ -132,14 +104,11 @@ TEST(what_is_no_whole_answer_is_an_error)
 	    CHUNKED "5\r\nhel", CHUNKED "xyz\r\n", CHUNKED "5\r\nhello\r\n",
 	    "HTTP/1.1 100 X\r\n\r\n",
 	    "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nhi"};
-	struct fixture *f = *state;
 	struct result r;
 
-	f->engine.answer = answer_said;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		said = bad[i];
-		get(f, &r, 1000, 100);
-		fixture_loop(f->base, &r.done);
+		engine_says_and_closes(f, bad[i]);
+		ask_once(f, &r);
 		if (r.rc != ERR_BACKEND || strstr(r.why, "broke off") == NULL)
 			fail_msg("%s: %d %s", said, r.rc, r.why);
 	}
@@ -155,14 +124,11 @@ TEST(an_answer_in_each_form_is_whole)
 	     "HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nhello"),
 	    ("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
 	     "2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nT: railer\r\n\r\n")};
-	struct fixture *f = *state;
 	struct result r;
 
-	f->engine.answer = answer_said;
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-		said = good[i];
-		get(f, &r, 1000, 100);
-		fixture_loop(f->base, &r.done);
+		engine_says_and_closes(f, good[i]);
+		ask_once(f, &r);
 		if (r.rc != 0 || strcmp(r.body, "hello") != 0)
 			fail_msg("%s: %d %s", said, r.rc, r.why);
 	}
@@ -170,7 +136,6 @@ TEST(an_answer_in_each_form_is_whole)
 
 TEST(interim_answers_have_the_bound_of_headers)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_interim;
@@ -191,24 +156,14 @@ trickle_cb(evutil_socket_t fd, short what, void *arg)
 		(void)bufferevent_write(f->engine.conns[0], "x", 1);
 }
 
-static const char *
-answer_endless(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n";
-}
-
 TEST(an_answer_that_trickles_has_its_time_and_no_more)
 {
 	static const struct timeval often = {0, 2000};
-	struct fixture *f = *state;
 	struct event *ev = event_new(f->base, -1, EV_PERSIST, trickle_cb, f);
 	struct result r;
 
 	(void)event_add(ev, &often);
-	f->engine.answer = answer_endless;
+	engine_says(f, "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n");
 	get(f, &r, 100, 200000);
 	fixture_loop(f->base, &r.done);
 	assert_non_null(strstr(r.why, "within 100 ms"));
@@ -217,36 +172,24 @@ TEST(an_answer_that_trickles_has_its_time_and_no_more)
 
 TEST(nobody_at_the_socket_is_said_so)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	api_set_socket(f->api, "/nowhere/docker.sock");
-	get(f, &r, 1000, 100);
-	fixture_loop(f->base, &r.done);
+	ask_once(f, &r);
 	assert_int_equal(r.rc, ERR_BACKEND);
 	assert_non_null(
 	    strstr(r.why, "no Docker engine at /nowhere/docker.sock"));
 	assert_non_null(strstr(r.why, "DOCKER_HOST"));
 }
 
-static const char *
-answer_redirect(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return "HTTP/1.1 302 X\r\nLocation: http://engine/other\r\n"
-	       "Content-Length: 0\r\n\r\n";
-}
-
 TEST(a_redirect_is_not_followed)
 {
-	struct fixture *f = *state;
 	struct result r;
 
-	f->engine.answer = answer_redirect;
-	get(f, &r, 1000, 100);
-	fixture_loop(f->base, &r.done);
+	engine_says(f,
+	    "HTTP/1.1 302 X\r\nLocation: http://engine/other\r\n"
+	    "Content-Length: 0\r\n\r\n");
+	ask_once(f, &r);
 	assert_int_equal(r.status, 302);
 	assert_int_equal(f->engine.asked, 1);
 }
@@ -283,18 +226,14 @@ line_cb(const char *line, size_t n, void *arg)
 
 TEST(a_stream_comes_by_lines_beyond_any_limit_of_bodies)
 {
-	struct fixture *f = *state;
-	struct result r = {0};
-	struct api_ask ask = {.method = "GET",
-	    .path = "/stream",
-	    .max_body = 10,
-	    .on_line = line_cb,
-	    .on_done = done_cb,
-	    .arg = &r};
+	struct result r;
 
 	f->engine.answer = answer_lines;
-	(void)api_start(f->api, &ask);
-	fixture_loop(f->base, &r.done);
+	ask(f, &r,
+	    (struct api_ask){.method = "GET",
+		.path = "/stream",
+		.max_body = 10,
+		.on_line = line_cb});
 	assert_int_equal(r.rc, 0);
 	assert_string_equal(r.lines, "one;two;y;last;");
 	assert_int_equal(r.longest, API_LINE_MAX);
@@ -303,7 +242,6 @@ TEST(a_stream_comes_by_lines_beyond_any_limit_of_bodies)
 
 TEST(a_cancelled_call_says_nothing)
 {
-	struct fixture *f = *state;
 	struct result gone = {0}, r;
 	struct api_ask ask = {
 	    .method = "GET", .path = "/gone", .on_done = done_cb, .arg = &gone};
@@ -312,32 +250,26 @@ TEST(a_cancelled_call_says_nothing)
 	f->engine.answer = answer_hello;
 	c = api_start(f->api, &ask);
 	api_cancel(c);
-	get(f, &r, 1000, 100);
-	fixture_loop(f->base, &r.done);
+	ask_once(f, &r);
 	assert_false(gone.done);
 }
 
 TEST(a_body_is_sent_as_it_is)
 {
-	struct fixture *f = *state;
-	struct result r = {0};
-	struct api_ask ask = {.method = "DELETE",
-	    .path = "/containers/x?force=1",
-	    .body = "{}",
-	    .body_len = 2,
-	    .timeout_ms = 1000,
-	    .on_done = done_cb,
-	    .arg = &r};
+	struct result r;
 
 	f->engine.answer = answer_hello;
-	(void)api_start(f->api, &ask);
-	fixture_loop(f->base, &r.done);
+	ask(f, &r,
+	    (struct api_ask){.method = "DELETE",
+		.path = "/containers/x?force=1",
+		.body = "{}",
+		.body_len = 2,
+		.timeout_ms = 1000});
 	assert_string_equal(f->engine.last, "DELETE /containers/x?force=1");
 }
 
 TEST(the_end_of_all_tells_those_that_wait)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_never;
@@ -353,7 +285,6 @@ TEST(the_end_of_all_tells_those_that_wait)
 
 TEST(a_kept_connection_that_was_closed_is_not_used)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_hello;
@@ -377,7 +308,6 @@ answer_at_second(struct fake_engine *f, const char *method, const char *path)
 
 TEST(a_kept_connection_that_breaks_gives_its_call_to_another)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_at_second;
@@ -399,7 +329,6 @@ answer_shut(struct fake_engine *f, const char *method, const char *path)
 
 TEST(a_new_connection_that_breaks_is_the_calls_end)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_shut;
@@ -412,26 +341,19 @@ TEST(a_new_connection_that_breaks_is_the_calls_end)
 /* What it might have done already is not done again. */
 TEST(a_request_that_is_not_safe_is_sent_once)
 {
-	struct fixture *f = *state;
-	struct result r = {0};
-	struct api_ask ask = {.method = "POST",
-	    .path = "/exec/x/start",
-	    .timeout_ms = 1000,
-	    .on_done = done_cb,
-	    .arg = &r};
+	struct result r;
 
 	f->engine.answer = answer_at_second;
 	ask_once(f, &r);
-	memset(&r, 0, sizeof(r));
-	(void)api_start(f->api, &ask);
-	fixture_loop(f->base, &r.done);
+	ask(f, &r,
+	    (struct api_ask){
+		.method = "POST", .path = "/exec/x/start", .timeout_ms = 1000});
 	assert_int_equal(r.rc, ERR_BACKEND);
 	assert_int_equal(f->engine.asked, 2);
 }
 
 TEST(an_engine_that_started_anew_is_asked_at_once)
 {
-	struct fixture *f = *state;
 	struct result r[4];
 
 	f->engine.answer = answer_hello;
@@ -449,7 +371,6 @@ TEST(an_engine_that_started_anew_is_asked_at_once)
 
 TEST(many_calls_at_once_have_their_own_answers)
 {
-	struct fixture *f = *state;
 	struct result r[20];
 
 	f->engine.answer = answer_hello;
@@ -463,16 +384,6 @@ TEST(many_calls_at_once_have_their_own_answers)
 	}
 	fixture_settle(f->base);
 	assert_in_range(f->engine.nconns, 1, 4); /* that are kept */
-}
-
-static const char *
-answer_two_chunks(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
-	       "4\r\none\n\r\n3\r\ntwo\r\n0\r\n\r\n";
 }
 
 struct canceller {
@@ -496,7 +407,6 @@ cancel_in_line_cb(const char *line, size_t n, void *arg)
 
 TEST(a_call_may_be_cancelled_by_its_own_line)
 {
-	struct fixture *f = *state;
 	struct canceller c = {.f = f};
 	struct api_ask ask = {.method = "GET",
 	    .path = "/stream",
@@ -504,7 +414,7 @@ TEST(a_call_may_be_cancelled_by_its_own_line)
 	    .on_done = done_cb,
 	    .arg = &c};
 
-	f->engine.answer = answer_two_chunks;
+	engine_says(f, CHUNKED "4\r\none\n\r\n3\r\ntwo\r\n0\r\n\r\n");
 	c.call = api_start(f->api, &ask);
 	fixture_loop(f->base, &c.next.done);
 	assert_int_equal(c.lines, 1);
@@ -533,7 +443,6 @@ chain_cb(const struct api_answer *a, void *arg)
 
 TEST(an_answer_may_ask_the_next)
 {
-	struct fixture *f = *state;
 	struct chain c = {.f = f, .left = 20};
 	struct api_ask ask = {
 	    .method = "GET", .path = "/x", .on_done = chain_cb, .arg = &c};
@@ -547,21 +456,18 @@ TEST(an_answer_may_ask_the_next)
 
 TEST(a_large_body_is_sent_whole)
 {
-	struct fixture *f = *state;
-	struct result r = {0};
 	size_t n = (size_t)4 << 20;
 	char *body = xcalloc(1, n);
-	struct api_ask ask = {.method = "POST",
-	    .path = "/build",
-	    .body = body,
-	    .body_len = n,
-	    .content_type = "application/x-tar",
-	    .timeout_ms = 20000,
-	    .on_done = done_cb,
-	    .arg = &r};
+	struct result r;
 
 	f->engine.answer = answer_hello;
-	(void)api_start(f->api, &ask);
+	start(f, &r,
+	    (struct api_ask){.method = "POST",
+		.path = "/build",
+		.body = body,
+		.body_len = n,
+		.content_type = "application/x-tar",
+		.timeout_ms = 20000});
 	free(body);
 	fixture_loop(f->base, &r.done);
 	assert_int_equal(r.rc, 0);
@@ -572,19 +478,11 @@ TEST(a_path_with_a_line_in_it_is_not_sent)
 {
 	static const char *const bad[] = {
 	    "/x y", "/x\r\nX: y", "/x\n", "/\t", "/x\177"};
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_hello;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		struct api_ask ask = {.method = "GET",
-		    .path = bad[i],
-		    .on_done = done_cb,
-		    .arg = &r};
-
-		memset(&r, 0, sizeof(r));
-		(void)api_start(f->api, &ask);
-		fixture_loop(f->base, &r.done);
+		ask(f, &r, (struct api_ask){.method = "GET", .path = bad[i]});
 		assert_int_equal(r.rc, ERR_INVAL);
 	}
 	assert_int_equal(f->engine.asked, 0);
@@ -593,20 +491,15 @@ TEST(a_path_with_a_line_in_it_is_not_sent)
 TEST(a_path_is_sent_byte_for_byte)
 {
 	static const char path[] = "/a/../b/./%2e%2E//c?x=%2F&y={z}[1]#f\\\xff";
-	struct fixture *f = *state;
-	struct result r = {0};
-	struct api_ask ask = {
-	    .method = "GET", .path = path, .on_done = done_cb, .arg = &r};
+	struct result r;
 
 	f->engine.answer = answer_hello;
-	(void)api_start(f->api, &ask);
-	fixture_loop(f->base, &r.done);
+	ask(f, &r, (struct api_ask){.method = "GET", .path = path});
 	assert_string_equal(f->engine.last + strlen("GET "), path);
 }
 
 TEST(the_environment_is_nobodys_proxy)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	(void)setenv("http_proxy", "http://127.0.0.1:9", 1);
@@ -620,7 +513,6 @@ TEST(the_environment_is_nobodys_proxy)
 
 TEST(another_socket_is_another_engine)
 {
-	struct fixture *f = *state;
 	struct result r;
 
 	f->engine.answer = answer_hello;
@@ -665,7 +557,6 @@ queue_close(struct queue *q)
 
 TEST(a_full_queue_is_waited_for)
 {
-	struct fixture *f = *state;
 	struct queue q;
 	struct result r;
 
@@ -678,7 +569,6 @@ TEST(a_full_queue_is_waited_for)
 
 TEST(a_full_queue_is_not_waited_for_beyond_a_calls_time)
 {
-	struct fixture *f = *state;
 	uint64_t before = clock_mono_ms();
 	struct queue q;
 	struct result r;

@@ -39,18 +39,8 @@ ask_switch(struct fixture *f, struct switching *s, uint32_t timeout_ms)
 	    .arg = s};
 
 	memset(s, 0, sizeof(*s));
-	f->engine.answer = answer_said;
+	f->engine.answer = answer_and_close;
 	return api_start(f->api, &ask);
-}
-
-/* An answer that the engine does not close behind. */
-static const char *
-answer_open(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return said;
 }
 
 /* n bytes of it, as they come; each piece is what one turn brought. */
@@ -76,13 +66,12 @@ expect_bytes(struct fixture *f, struct api_call *c, const char *text)
 
 TEST(a_switched_connection_is_a_stream_both_ways)
 {
-	struct fixture *f = *state;
 	struct switching s;
 	struct evbuffer *in;
 
 	said = "HTTP/1.1 100 Continue\r\n\r\n" SWITCHED "early";
 	(void)ask_switch(f, &s, 1000);
-	f->engine.answer = answer_open;
+	f->engine.answer = answer_said;
 	fixture_loop(f->base, &s.r.done);
 	assert_int_equal(s.r.rc, 0);
 	assert_int_equal(s.r.status, 101);
@@ -104,7 +93,6 @@ TEST(a_switched_connection_is_a_stream_both_ways)
 
 TEST(a_stream_ends_as_a_socket_does)
 {
-	struct fixture *f = *state;
 	struct switching s;
 	ssize_t n;
 	char c;
@@ -120,12 +108,11 @@ TEST(a_stream_ends_as_a_socket_does)
 
 TEST(a_server_that_does_not_switch_says_why)
 {
-	struct fixture *f = *state;
 	struct switching s;
 
 	said = "HTTP/1.1 409 Conflict\r\ncontent-length:  5\r\n\r\nhello";
 	(void)ask_switch(f, &s, 1000);
-	f->engine.answer = answer_open;
+	f->engine.answer = answer_said;
 	fixture_loop(f->base, &s.r.done);
 	assert_int_equal(s.r.rc, 0);
 	assert_int_equal(s.r.status, 409);
@@ -149,7 +136,6 @@ TEST(what_is_no_switch_is_an_error)
 		ERR_BACKEND},
 	    {"HTTP/1.1 400 X\r\nContent-Length: 101\r\n\r\nhello", ERR_LIMIT},
 	};
-	struct fixture *f = *state;
 	struct switching s;
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -163,7 +149,6 @@ TEST(what_is_no_switch_is_an_error)
 
 TEST(headers_of_a_switch_have_their_bound)
 {
-	struct fixture *f = *state;
 	struct switching s;
 
 	(void)ask_switch(f, &s, 10000);
@@ -178,7 +163,6 @@ TEST(headers_of_a_switch_have_their_bound)
 
 TEST(a_switch_has_its_time_and_no_more)
 {
-	struct fixture *f = *state;
 	struct switching s;
 
 	(void)ask_switch(f, &s, 50);
@@ -189,7 +173,6 @@ TEST(a_switch_has_its_time_and_no_more)
 
 TEST(a_switch_may_be_cancelled)
 {
-	struct fixture *f = *state;
 	struct switching s;
 	struct api_call *c = ask_switch(f, &s, 1000);
 
@@ -210,7 +193,6 @@ TEST(an_address_is_one)
 	    "tcp://x:99", "tcp://localhost:2375", "tcp://127.0.0.1:2375/x",
 	    "tcp://u@127.0.0.1:2375", "tcp://127.0.0.1:99999",
 	    "tcp://127.0.0.1:2375 ", "http://127.0.0.1:2375"};
-	struct fixture *f = *state;
 	struct err e;
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
@@ -240,7 +222,6 @@ tcp_setup(struct fixture *f, char url[64])
 
 TEST(a_server_at_a_tcp_address_is_asked)
 {
-	struct fixture *f = *state;
 	struct result r;
 	struct err e;
 	char url[64];
@@ -346,7 +327,6 @@ tls_clear(struct fixture *f)
 
 TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 {
-	struct fixture *f = *state;
 	struct identity good, bad, elsewhere;
 	struct result r;
 	struct err e;
@@ -383,7 +363,6 @@ TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 
 TEST(a_stream_over_tls_begins_with_a_certificate_of_ours)
 {
-	struct fixture *f = *state;
 	struct identity theirs, ours;
 	struct api_tls tls;
 	struct switching s;
@@ -403,7 +382,7 @@ TEST(a_stream_over_tls_begins_with_a_certificate_of_ours)
 	assert_int_equal(api_set_address(f->api, url, &tls, &e), 0);
 	said = SWITCHED "early";
 	(void)ask_switch(f, &s, 1000);
-	f->engine.answer = answer_open;
+	f->engine.answer = answer_said;
 	fixture_loop(f->base, &s.r.done);
 	assert_int_equal(s.r.status, 101);
 	expect_bytes(f, s.stream, "early");

@@ -1,5 +1,8 @@
 #include "common/buf.h"
 #include "worker/policy.h"
+
+struct fixture;
+#define TEST_STATE struct fixture *f
 #include "tests/unit/test.h"
 
 struct fixture {
@@ -65,7 +68,6 @@ has(char **list, const char *item)
 TEST(blanks_are_filled_with_what_is_configured)
 {
 	struct policy_template t = plain_template();
-	struct fixture *f = *state;
 	struct err e;
 
 	set(f, "SANDBOX_IMAGE", "a/b:1");
@@ -81,7 +83,6 @@ TEST(blanks_are_filled_with_what_is_configured)
 TEST(no_limit_can_be_exceeded)
 {
 	struct policy_template t = plain_template();
-	struct fixture *f = *state;
 	struct err e;
 
 	take(f);
@@ -98,7 +99,6 @@ TEST(no_limit_can_be_exceeded)
 TEST(only_listed_images_are_allowed)
 {
 	struct policy_template t = plain_template();
-	struct fixture *f = *state;
 	struct err e;
 
 	set(f, "SANDBOX_IMAGES_ALLOWED", "debian:12,r:5000/x@sha256:00");
@@ -135,8 +135,6 @@ TEST(no_word_that_could_leave_its_place_passes)
 
 TEST(capabilities_are_taken_with_and_without_their_prefix)
 {
-	struct fixture *f = *state;
-
 	set(f, "SANDBOX_CAP_ADD", "cap_net_raw,SETUID");
 	take(f);
 	assert_true(has(f->policy.cap_add, "NET_RAW"));
@@ -146,8 +144,6 @@ TEST(capabilities_are_taken_with_and_without_their_prefix)
 
 TEST(the_agent_always_has_its_two_capabilities)
 {
-	struct fixture *f = *state;
-
 	set(f, "SANDBOX_CAP_ADD", "");
 	take(f);
 	assert_true(has(f->policy.cap_add, "KILL"));
@@ -176,8 +172,6 @@ TEST(what_the_agent_needs_is_not_the_commands)
 	    {"SETUID", "SETUID", CAPS_ALONE},
 	    {"ALL", "SETUID,NET_RAW", CAPS_ALONE | CAP(7)},
 	};
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		set(f, "SANDBOX_CAP_ADD", cases[i].add);
 		set(f, "SANDBOX_CAP_DROP", cases[i].drop);
@@ -193,7 +187,6 @@ TEST(a_bound_of_writes_is_of_a_device)
 {
 	static const char *const bad[] = {"sda", "/dev/", "/dev/../etc/passwd",
 	    "/dev/s da", "/tmp/x", "/dev/sda\""};
-	struct fixture *f = *state;
 	struct err e;
 
 	set(f, "SANDBOX_WRITE_MB_S", "40");
@@ -212,7 +205,6 @@ TEST(a_bound_of_writes_is_of_a_device)
 
 TEST(an_unknown_capability_is_refused_by_name)
 {
-	struct fixture *f = *state;
 	struct err e;
 
 	set(f, "SANDBOX_CAP_DROP", "ALL,ROOT");
@@ -223,8 +215,6 @@ TEST(an_unknown_capability_is_refused_by_name)
 
 TEST(an_unknown_capability_is_left_out_when_not_strict)
 {
-	struct fixture *f = *state;
-
 	set(f, "SANDBOX_CAPS_STRICT", "false");
 	set(f, "SANDBOX_CAP_ADD", "SETUID,NEW_ONE");
 	take(f);
@@ -234,8 +224,6 @@ TEST(an_unknown_capability_is_left_out_when_not_strict)
 
 TEST(an_unknown_capability_is_passed_on_when_told_so)
 {
-	struct fixture *f = *state;
-
 	set(f, "SANDBOX_CAPS_BYPASS_CHECK", "true");
 	set(f, "SANDBOX_CAP_ADD", "NEW_ONE");
 	take(f);
@@ -245,7 +233,6 @@ TEST(an_unknown_capability_is_passed_on_when_told_so)
 /* As many as may be, each as long as one may be. */
 TEST(long_lists_of_capabilities_have_a_fingerprint)
 {
-	struct fixture *f = *state;
 	struct buf list;
 
 	buf_init(&list, 1 << 16);
@@ -263,8 +250,6 @@ TEST(long_lists_of_capabilities_have_a_fingerprint)
 TEST(the_fingerprint_knows_policy_and_no_order)
 {
 	char first[POLICY_FINGERPRINT_LEN + 1];
-	struct fixture *f = *state;
-
 	set(f, "SANDBOX_CAP_ADD", "SETUID,CHOWN");
 	take(f);
 	memcpy(first, f->policy.fingerprint, sizeof(first));
@@ -281,7 +266,6 @@ TEST(the_fingerprint_knows_policy_and_no_order)
 
 TEST(an_image_name_that_is_none_stops_the_start)
 {
-	struct fixture *f = *state;
 	struct err e;
 
 	set(f, "SANDBOX_IMAGE", "a/../b");

@@ -5,6 +5,9 @@
 #include "common/js.h"
 #include "worker/policy.h"
 #include "worker/profile.h"
+
+struct profile_fixture;
+#define TEST_STATE struct profile_fixture *f
 #include "tests/unit/test.h"
 
 struct profile_fixture {
@@ -105,7 +108,6 @@ TEST(ours_denies_what_it_does_not_name)
 	    "userfaultfd", "perf_event_open", "mount", "fsopen", "unshare",
 	    "setns", "open_by_handle_at", "kexec_load", "init_module",
 	    "pidfd_getfd", "modify_ldt", "quotactl", "syslog"};
-	struct profile_fixture *f = *state;
 	AUTO(auto_free) char *s = load(f);
 	AUTO(auto_json) json_t *o = NULL;
 	const json_t *rules;
@@ -130,7 +132,6 @@ TEST(ours_denies_what_it_does_not_name)
 
 TEST(an_operators_file_is_passed_on_compact)
 {
-	struct profile_fixture *f = *state;
 	AUTO(auto_free) char *s = NULL;
 
 	put_file(f,
@@ -146,7 +147,6 @@ TEST(what_denies_nothing_is_refused_unless_meant)
 	static const char open_file[] =
 	    "{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"syscalls\":[{\"names\":"
 	    "[\"read\"],\"action\":\"SCMP_ACT_LOG\"}]}";
-	struct profile_fixture *f = *state;
 	char *s;
 
 	set(f, "SANDBOX_SECCOMP", "unconfined");
@@ -163,8 +163,6 @@ TEST(what_denies_nothing_is_refused_unless_meant)
 
 TEST(a_list_of_denials_is_a_profile)
 {
-	struct profile_fixture *f = *state;
-
 	put_file(f,
 	    "{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"syscalls\":[{\"names\":"
 	    "[\"bpf\"],\"action\":\"SCMP_ACT_ERRNO\"}]}");
@@ -173,8 +171,6 @@ TEST(a_list_of_denials_is_a_profile)
 
 TEST(a_file_that_is_no_profile_is_refused)
 {
-	struct profile_fixture *f = *state;
-
 	put_file(f, "{\"defaultAction\":");
 	refused(f, f->path);
 	put_file(f, "{\"defaultAction\":\"SCMP_ACT_ERRNO\"}");
@@ -193,8 +189,6 @@ TEST(a_file_that_is_no_profile_is_refused)
 
 TEST(a_file_that_others_may_write_is_refused)
 {
-	struct profile_fixture *f = *state;
-
 	put_file(f, "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[]}");
 	assert_int_equal(chmod(f->path, 0646), 0);
 	refused(f, "others");
@@ -207,7 +201,6 @@ TEST(a_file_that_others_may_write_is_refused)
 
 TEST(another_profile_is_another_fingerprint)
 {
-	struct profile_fixture *f = *state;
 	char first[POLICY_FINGERPRINT_LEN + 1];
 	struct policy p;
 	struct err e;
