@@ -161,6 +161,28 @@ say_log(uint64_t offset, struct buf *b)
 	assert_int_equal(try_log(offset, b), 0);
 }
 
+/* begin_log - a run that has begun, and the first records of its log in b */
+static inline void
+begin_log(struct buf *b)
+{
+	begin(1 << 20);
+	buf_init(b, 0);
+	log_plain(b, RUNLOG_RUN_STARTED, 0);
+	log_plain(b, RUNLOG_COMMAND_STARTED, 0);
+}
+
+/* say_whole - a run, and all of its log in one piece */
+static inline void
+say_whole(bool artifacts)
+{
+	struct buf b;
+
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", artifacts);
+	say_log(0, &b);
+}
+
 static inline uint64_t
 spool_length(void)
 {

@@ -116,10 +116,7 @@ TEST(a_log_of_two_turns_is_in_the_spool)
 	struct buf b;
 	uint64_t at;
 
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	begin_log(&b);
 	at = buf_len(&b);
 	say_log(0, &b);
 	assert_int_equal(spool_length(), 0);
@@ -171,10 +168,7 @@ TEST(a_log_is_acknowledged_when_it_is_more_than_a_little)
 	size_t n;
 
 	memset(text, 'x', TASK_UNACKED_MAX);
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	begin_log(&b);
 	n = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
@@ -204,10 +198,7 @@ TEST(a_fast_log_is_acknowledged_by_half_windows)
 {
 	struct buf b;
 
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	begin_log(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
 	for (int i = 0; i < 3; i++) {
@@ -241,10 +232,7 @@ TEST(bytes_are_told_once_a_turn_and_never_twice)
 	struct buf b;
 	uint64_t at = 0;
 
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	begin_log(&b);
 	at = buf_len(&b);
 	say_log(0, &b);
 	log_output(&b, "abc");
@@ -279,10 +267,7 @@ TEST(what_comes_in_many_turns_is_told_in_a_few)
 	struct buf b;
 	uint64_t at, began, most;
 
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	begin_log(&b);
 	at = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
@@ -351,10 +336,7 @@ TEST(forged_byte_counts_end_the_run)
 {
 	struct buf b;
 
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	begin_log(&b);
 	log_output(&b, "abc");
 	log_command_end(&b, 4);
 	say_log(0, &b);
@@ -439,12 +421,7 @@ TEST(a_refused_run_never_began)
 
 TEST(a_run_that_is_whole_is_forgotten_by_its_channel)
 {
-	struct buf b;
-
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_whole(&b, "hello", false);
-	say_log(0, &b);
+	say_whole(false);
 	task_flush(fix.task);
 	fake_link_sent_nothing(&ends.link); /* not before the front has it */
 	task_forget(fix.task);
@@ -456,13 +433,9 @@ TEST(a_run_that_was_whole_before_the_link_is_forgotten_by_its_key)
 {
 	struct wire_in in;
 	struct uuid u;
-	struct buf b;
 	uint32_t chan;
 
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_whole(&b, "hello", false);
-	say_log(0, &b);
+	say_whole(false);
 	task_flush(fix.task);
 	fake_link_lose(&ends.link);
 	fake_link_greet(&ends.link);
@@ -479,12 +452,7 @@ TEST(a_run_that_was_whole_before_the_link_is_forgotten_by_its_key)
 
 TEST(a_whole_log_outlives_its_sandbox)
 {
-	struct buf b;
-
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_whole(&b, "hello", true);
-	say_log(0, &b);
+	say_whole(true);
 	task_flush(fix.task);
 	assert_int_equal(fix.completed, 1);
 	task_end(fix.task, RUNLOG_LOST, "gone");
@@ -534,13 +502,8 @@ TEST(a_cancel_that_is_not_heeded_ends_the_run_all_the_same)
 
 TEST(a_whole_log_is_in_time_whatever_follows)
 {
-	struct buf b;
-
 	fix.limit_ms = 0;
-	begin(1 << 20);
-	buf_init(&b, 0);
-	log_whole(&b, "hello", true);
-	say_log(0, &b);
+	say_whole(true);
 	task_flush(fix.task);
 	assert_false(timer_is_set(fix.task->overdue));
 }

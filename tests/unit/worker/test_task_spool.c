@@ -197,10 +197,23 @@ log_for_spool(struct buf *b)
 }
 
 /* A full disk without one: a limit on the file's size says EFBIG, which is
- * treated alike. */
-TEST(a_full_disk_makes_the_run_wait_and_loses_nothing)
+ * treated alike.  What the limit was. */
+static struct rlimit
+fill_disk(void)
 {
 	struct rlimit old, small;
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = 20;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	return old;
+}
+
+TEST(a_full_disk_makes_the_run_wait_and_loses_nothing)
+{
+	struct rlimit old;
 	struct buf b;
 	size_t n;
 	bool ended = false;
@@ -209,11 +222,7 @@ TEST(a_full_disk_makes_the_run_wait_and_loses_nothing)
 	buf_init(&b, 0);
 	log_for_spool(&b);
 	n = buf_len(&b);
-	(void)signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = old;
-	small.rlim_cur = 20;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	old = fill_disk();
 	say_log(0, &b);
 	task_flush(fix.task);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
@@ -235,17 +244,13 @@ TEST(a_full_disk_makes_the_run_wait_and_loses_nothing)
 
 TEST(a_disk_that_takes_nothing_ends_the_run_before_long)
 {
-	struct rlimit old, small;
+	struct rlimit old;
 	struct buf b;
 
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_for_spool(&b);
-	(void)signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = old;
-	small.rlim_cur = 20;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	old = fill_disk();
 	say_log(0, &b);
 	task_flush(fix.task);
 	while (fix.over == 0)
@@ -262,17 +267,13 @@ TEST(a_disk_that_takes_nothing_ends_the_run_before_long)
 
 TEST(a_full_disk_ends_a_run_whose_link_is_lost)
 {
-	struct rlimit old, small;
+	struct rlimit old;
 	struct buf b;
 
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
-	(void)signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = old;
-	small.rlim_cur = 20;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	old = fill_disk();
 	say_log(0, &b);
 	fake_link_lose(&ends.link);
 	while (fix.over == 0)
