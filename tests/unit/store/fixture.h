@@ -288,6 +288,16 @@ fixture_run_artifact(struct store_run *r, const char *path, uint8_t digest)
 	memset(a->sha256, digest, sizeof(a->sha256));
 }
 
+/* fixture_put_row - it is cleared */
+static inline void
+fixture_put_row(
+    struct fixture *f, struct store_sandbox *s, struct result *result)
+{
+	store_sandbox_put(f->store, s, result_cb, result);
+	store_sandbox_clear(s);
+	fixture_wait(f, &result->calls, 1);
+}
+
 /* Writes that must succeed. */
 
 static inline void
@@ -297,9 +307,7 @@ fixture_put_sandbox(struct fixture *f, uint64_t id, const char *identifier)
 	struct store_sandbox s;
 
 	fixture_sandbox(&s, id, identifier);
-	store_sandbox_put(f->store, &s, result_cb, &result);
-	store_sandbox_clear(&s);
-	fixture_wait(f, &result.calls, 1);
+	fixture_put_row(f, &s, &result);
 	assert_string_equal(result.msg, "");
 }
 
@@ -311,6 +319,15 @@ fixture_insert(struct fixture *f, const struct store_run *r)
 	store_run_begin(f->store, r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_string_equal(result.msg, "");
+}
+
+/* fixture_insert_first - run 1, of a sandbox that is new, too */
+static inline void
+fixture_insert_first(struct fixture *f, struct store_run *r)
+{
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(r, 1, 1, "a");
+	fixture_insert(f, r);
 }
 
 static inline void
@@ -328,6 +345,52 @@ static inline void
 fixture_end(struct fixture *f, const struct store_run *r)
 {
 	fixture_end_with(f, r, NULL);
+}
+
+/* fixture_setup_two - with another tenant, 2, and a sandbox */
+static inline int
+fixture_setup_two(void **state)
+{
+	(void)fixture_setup(state);
+	fixture_exec(*state,
+	    "INSERT INTO tenant (id, name, created_ms)"
+	    " VALUES (2, 'other', 0)");
+	fixture_put_sandbox(*state, 1, "a");
+	return 0;
+}
+
+/* A run, as it is read. */
+
+struct got_run {
+	unsigned int calls;
+	int rc;
+	char msg[ERR_TEXT_MAX];
+	struct store_run row;
+};
+
+static inline void
+got_run_cb(
+    int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	struct got_run *g = arg;
+
+	assert_int_equal(rc == 0, row != NULL);
+	g->calls++;
+	g->rc = rc;
+	if (row != NULL)
+		store_run_copy(&g->row, row);
+	else
+		(void)snprintf(g->msg, sizeof(g->msg), "%s", why->msg);
+}
+
+static inline void
+fixture_get(struct fixture *f, uint64_t tenant, const struct uuid *uuid,
+    struct got_run *g)
+{
+	memset(g, 0, sizeof(*g));
+	store_run_get(
+	    f->store, (struct tenant_id){tenant}, uuid, 0, got_run_cb, g);
+	fixture_wait(f, &g->calls, 1);
 }
 
 /* Logs. */

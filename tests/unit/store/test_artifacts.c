@@ -59,15 +59,8 @@ leave(struct fixture *f, uint64_t id, uint64_t sandbox, const char *identifier,
 static int
 setup(void **state)
 {
-	struct fixture *f;
-
-	(void)fixture_setup(state);
-	f = *state;
-	fixture_exec(f,
-	    "INSERT INTO tenant (id, name, created_ms)"
-	    " VALUES (2, 'other', 0)");
-	fixture_put_sandbox(f, 1, "a");
-	fixture_put_sandbox(f, 2, "b");
+	(void)fixture_setup_two(state);
+	fixture_put_sandbox(*state, 2, "b");
 	return 0;
 }
 

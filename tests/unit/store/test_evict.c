@@ -51,19 +51,11 @@ setup(void **state)
 {
 	struct result result = {0};
 	struct store_sandbox s;
-	struct fixture *f;
 
-	(void)fixture_setup(state);
-	f = *state;
-	fixture_exec(f,
-	    "INSERT INTO tenant (id, name, created_ms)"
-	    " VALUES (2, 'other', 0)");
-	fixture_put_sandbox(f, 1, "a");
+	(void)fixture_setup_two(state);
 	fixture_sandbox(&s, 2, "a");
 	s.tenant = 2;
-	store_sandbox_put(f->store, &s, result_cb, &result);
-	store_sandbox_clear(&s);
-	fixture_wait(f, &result.calls, 1);
+	fixture_put_row(*state, &s, &result);
 	return 0;
 }
 

@@ -96,9 +96,7 @@ TEST(what_goes_on_is_never_too_old)
 	struct store_run r;
 	struct got g;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	g = expire(f, INT64_MAX, INT64_MAX);
 	assert_int_equal(g.what.runs, 0);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);

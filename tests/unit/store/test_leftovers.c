@@ -92,9 +92,7 @@ TEST(the_file_of_a_log_that_is_in_its_row_is_removed)
 	struct store_run r;
 
 	fixture_open(f);
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	log = fixture_log_open(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_end_with(f, &r, log);

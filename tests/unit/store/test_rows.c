@@ -2,35 +2,6 @@
 
 /* What schema/words.txt and schema/rows.txt make, against the real tables. */
 
-struct got {
-	unsigned int calls;
-	int rc;
-	char msg[ERR_TEXT_MAX];
-	struct store_run row;
-};
-
-static void
-got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
-{
-	struct got *g = arg;
-
-	g->calls++;
-	g->rc = rc;
-	if (rc == 0)
-		store_run_copy(&g->row, row);
-	else
-		(void)snprintf(g->msg, sizeof(g->msg), "%s", why->msg);
-}
-
-static void
-get(struct fixture *f, const struct uuid *uuid, struct got *g)
-{
-	memset(g, 0, sizeof(*g));
-	store_run_get(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, uuid,
-	    0, got_cb, g);
-	fixture_wait(f, &g->calls, 1);
-}
-
 TEST_WITH(fixture_setup, fixture_teardown,
     every_word_of_a_sandbox_is_taken_by_its_table)
 {
@@ -42,9 +13,7 @@ TEST_WITH(fixture_setup, fixture_teardown,
 		(void)snprintf(name, sizeof(name), "s%d", (int)i);
 		fixture_sandbox(&s, i + 1, name);
 		s.state = (enum sandbox_word)i;
-		store_sandbox_put(f->store, &s, result_cb, &result);
-		store_sandbox_clear(&s);
-		fixture_wait(f, &result.calls, 1);
+		fixture_put_row(f, &s, &result);
 		assert_string_equal(result.msg, "");
 	}
 }
@@ -58,12 +27,12 @@ TEST_WITH(fixture_setup, fixture_teardown,
 		    i % 3 == 1                   ? RUN_STATE_FAILED :
 						   RUN_STATE_CANCELED;
 		struct store_run r;
-		struct got g;
+		struct got_run g;
 
 		fixture_run(&r, i + 1, 1, "a");
 		r.state = i % 2 == 0 ? RUN_STATE_QUEUED : RUN_STATE_RUNNING;
 		fixture_insert(f, &r);
-		get(f, &r.uuid, &g);
+		fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 		assert_int_equal(g.row.state, r.state);
 		assert_int_equal(g.row.end_reason, 0);
 		store_run_clear(&g.row);
@@ -72,7 +41,7 @@ TEST_WITH(fixture_setup, fixture_teardown,
 		r.commands[0].status =
 		    (enum command_status)(i % COMMAND_STATUS_COUNT);
 		fixture_end(f, &r);
-		get(f, &r.uuid, &g);
+		fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 		assert_int_equal(g.row.state, word);
 		assert_int_equal(g.row.end_reason, i);
 		assert_int_equal(
@@ -87,13 +56,11 @@ TEST_WITH(fixture_setup, fixture_teardown,
 {
 	struct store_snapshot snap;
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_exec(f, "UPDATE command SET status = 'asleep'");
-	get(f, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.rc, ERR_DB);
 	assert_string_equal(
 	    g.msg, "database: \"asleep\" is no status of a command");
@@ -121,7 +88,7 @@ TEST_WITH(
     fixture_setup, fixture_teardown, who_asked_and_what_it_came_to_comes_back)
 {
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
@@ -140,7 +107,7 @@ TEST_WITH(
 	fixture_run_artifact(&r, "x", 1);
 	fixture_run_artifact(&r, "y", 2);
 	fixture_end(f, &r);
-	get(f, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_string_equal(g.msg, "");
 	assert_string_equal(g.row.language, "python");
 	assert_true(uuid_is_equal(&g.row.rerun_of, &r.rerun_of));
@@ -171,14 +138,12 @@ TEST_WITH(
     fixture_setup, fixture_teardown, a_run_that_does_none_again_has_a_null)
 {
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	assert_int_equal(
 	    fixture_query(f, "SELECT rerun_of IS NULL FROM run"), 1);
-	get(f, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_true(uuid_is_zero(&g.row.rerun_of));
 	store_run_clear(&g.row);
 	store_run_clear(&r);

@@ -2,35 +2,6 @@
 
 #define OTHER_TENANT 2
 
-struct got {
-	unsigned int calls;
-	int rc;
-	char msg[ERR_TEXT_MAX];
-	struct store_run row;
-};
-
-static void
-got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
-{
-	struct got *g = arg;
-
-	assert_int_equal(rc == 0, row != NULL);
-	g->calls++;
-	g->rc = rc;
-	if (row != NULL)
-		store_run_copy(&g->row, row);
-	else
-		(void)snprintf(g->msg, sizeof(g->msg), "%s", why->msg);
-}
-
-static void
-get(struct fixture *f, uint64_t tenant, const struct uuid *uuid, struct got *g)
-{
-	memset(g, 0, sizeof(*g));
-	store_run_get(f->store, (struct tenant_id){tenant}, uuid, 0, got_cb, g);
-	fixture_wait(f, &g->calls, 1);
-}
-
 static void
 assert_same_command(
     const struct store_command *a, const struct store_command *b)
@@ -82,7 +53,7 @@ assert_same_run(const struct store_run *a, const struct store_run *b)
 TEST(a_run_comes_back_as_it_was_put)
 {
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
@@ -90,7 +61,7 @@ TEST(a_run_comes_back_as_it_was_put)
 	r.spool_bytes = UINT64_MAX; /* all 64 bits */
 	r.commands[0].signal = -9;
 	fixture_insert(f, &r);
-	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.rc, 0);
 	assert_same_run(&r, &g.row);
 	assert_int_equal(g.row.spec_len, 4);
@@ -104,11 +75,9 @@ TEST(an_ended_run_has_its_log_commands_and_artifacts)
 {
 	struct store_log *log;
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_set(&r.container_id, "c0ffee");
 	fixture_run_artifact(&r, "plot.png", 7);
@@ -122,7 +91,7 @@ TEST(an_ended_run_has_its_log_commands_and_artifacts)
 	r.commands[0].stdout_bytes = 2;
 	fixture_end_with(f, &r, log);
 	store_log_close(log);
-	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.rc, 0);
 	assert_same_run(&r, &g.row);
 	assert_null(g.row.spec);
@@ -146,16 +115,14 @@ TEST(an_empty_log_differs_from_one_in_the_spool)
 {
 	struct store_log *log;
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	log = fixture_log_open(f, &r);
 	fixture_end_with(f, &r, log);
 	store_log_close(log);
-	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_non_null(g.row.log);
 	assert_int_equal(g.row.log_len, 0);
 	assert_null(g.row.digest);
@@ -167,7 +134,7 @@ TEST(a_move_sets_sandbox_and_name)
 {
 	struct result result = {0};
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_put_sandbox(f, 2, "b");
@@ -176,7 +143,7 @@ TEST(a_move_sets_sandbox_and_name)
 	store_run_move(f->store, 1, 2, "other", result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, 0);
-	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.row.sandbox, 2);
 	assert_string_equal(g.row.sandbox_name, "other");
 	assert_non_null(g.row.spec);
@@ -189,7 +156,7 @@ TEST(what_may_wait_comes_with_its_end_or_soon)
 	struct result result = {0};
 	struct store_stats before, after;
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
@@ -202,7 +169,7 @@ TEST(what_may_wait_comes_with_its_end_or_soon)
 	store_stats(f->store, &after);
 	assert_int_equal(after.writes - before.writes, 1);
 	assert_int_equal(after.commits - before.commits, 1);
-	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.rc, 0);
 	assert_int_equal(g.row.state, RUN_STATE_COMPLETED);
 	assert_int_equal(g.row.commands[0].status, COMMAND_COMPLETED);
@@ -241,22 +208,20 @@ TEST(a_foreign_and_an_unknown_run_get_the_same_answer)
 	char text[UUID_TEXT_LEN + 1];
 	char *want;
 	struct store_run r;
-	struct got g;
+	struct got_run g;
 
 	fixture_exec(f,
 	    "INSERT INTO tenant (id, name, created_ms)"
 	    " VALUES (2, 'other', 0)");
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
-	get(f, OTHER_TENANT, &r.uuid, &g);
+	fixture_insert_first(f, &r);
+	fixture_get(f, OTHER_TENANT, &r.uuid, &g);
 	assert_int_equal(g.rc, ERR_NOTFOUND);
 	uuid_format(&r.uuid, text);
 	want = xasprintf("run %s is not known", text);
 	assert_string_equal(g.msg, want);
 	free(want);
 	uuid_random(&unknown);
-	get(f, STORE_TENANT_DEFAULT, &unknown, &g);
+	fixture_get(f, STORE_TENANT_DEFAULT, &unknown, &g);
 	assert_int_equal(g.rc, ERR_NOTFOUND);
 	uuid_format(&unknown, text);
 	want = xasprintf("run %s is not known", text);
@@ -270,9 +235,7 @@ TEST(a_second_run_with_the_same_uuid_is_a_conflict)
 	struct result result = {0};
 	struct store_run r;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	r.id = 2;
 	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
@@ -342,9 +305,7 @@ TEST(a_run_ends_once)
 	struct store_counts n;
 	struct store_run r;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "x", 1);
 	fixture_end(f, &r);
@@ -365,9 +326,7 @@ TEST(the_end_of_an_unknown_run_or_command_is_not_found)
 	struct result result = {0};
 	struct store_run r;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_run_ended(&r, RUN_STATE_FAILED);
 	r.id = 2;
 	store_run_end(f->store, &r, NULL, result_cb, &result);
@@ -396,9 +355,7 @@ TEST(a_digest_too_large_for_a_row_is_refused)
 	struct result result = {0};
 	struct store_run r;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	r.digest_len = STORE_DIGEST_MAX + 1;
 	r.digest = xcalloc(1, r.digest_len);

@@ -58,9 +58,7 @@ add_sandbox(struct fixture *f, uint64_t id)
 	s.created_ms = (int64_t)(1000 + id);
 	s.state = id % 2 == 1 ? SANDBOX_IS_REMOVED : SANDBOX_IS_READY;
 	uuid = s.uuid;
-	store_sandbox_put(f->store, &s, result_cb, &result);
-	store_sandbox_clear(&s);
-	fixture_wait(f, &result.calls, 1);
+	fixture_put_row(f, &s, &result);
 	assert_int_equal(result.rc, 0);
 	return uuid;
 }

@@ -265,9 +265,7 @@ put_and_wait(struct fixture *f, uint64_t id, const char *identifier)
 	struct store_sandbox s;
 
 	fixture_sandbox(&s, id, identifier);
-	store_sandbox_put(f->store, &s, result_cb, &result);
-	store_sandbox_clear(&s);
-	fixture_wait(f, &result.calls, 1);
+	fixture_put_row(f, &s, &result);
 	return result.rc;
 }
 
@@ -342,9 +340,7 @@ TEST(damage_that_a_read_meets_is_told_once)
 	int fd;
 
 	fixture_open(f);
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	fixture_reopen(f);
 	store_on_damaged(f->store, damaged_cb, &damaged);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -440,9 +436,7 @@ put_in_state(struct fixture *f, uint64_t id, const char *identifier,
 
 	fixture_sandbox(&s, id, identifier);
 	s.state = word;
-	store_sandbox_put(f->store, &s, result_cb, &result);
-	store_sandbox_clear(&s);
-	fixture_wait(f, &result.calls, 1);
+	fixture_put_row(f, &s, &result);
 	assert_string_equal(result.msg, "");
 }
 
@@ -496,9 +490,7 @@ TEST(a_full_queue_refuses_new_rows_but_never_an_end)
 	sqlite3 *h;
 
 	fixture_open(f);
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	h = fixture_sqlite(f); /* holds the writer up */
 	assert_int_equal(
 	    sqlite3_exec(h, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);

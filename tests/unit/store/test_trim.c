@@ -20,20 +20,6 @@ trim(struct fixture *f, uint64_t tenant, uint64_t keep)
 	return trim_to(f, tenant, keep, UINT64_MAX);
 }
 
-static int
-setup(void **state)
-{
-	struct fixture *f;
-
-	(void)fixture_setup(state);
-	f = *state;
-	fixture_exec(f,
-	    "INSERT INTO tenant (id, name, created_ms)"
-	    " VALUES (2, 'other', 0)");
-	fixture_put_sandbox(f, 1, "a");
-	return 0;
-}
-
 TEST(the_oldest_ended_runs_go_with_their_logs)
 {
 	struct uuid uuids[10];
@@ -456,4 +442,4 @@ TEST(a_row_without_its_size_is_counted_when_it_goes)
 	assert_counts_agree(f);
 }
 
-TEST_MAIN(setup, fixture_teardown)
+TEST_MAIN(fixture_setup_two, fixture_teardown)

@@ -123,9 +123,7 @@ TEST(all_artifacts_of_a_run_count)
 	struct result put = {0};
 	struct store_run r;
 
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
+	fixture_insert_first(f, &r);
 	for (uint8_t digest = 1; digest <= 2; digest++) {
 		struct store_run some = {.id = r.id, .tenant = r.tenant};
 
