@@ -233,7 +233,7 @@ state_of(struct db *db, uint64_t run, enum run_state *out, struct err *e)
 static int
 explain_run(struct db *db, uint64_t run, struct err *e)
 {
-	enum run_state state;
+	enum run_state state = RUN_STATE_QUEUED;
 	int rc = state_of(db, run, &state, e);
 
 	if (rc < 0)
@@ -285,7 +285,7 @@ static int
 put_run(struct db *db, struct op *op, struct err *e)
 {
 	const struct run_op *o = (const struct run_op *)op;
-	enum run_state state;
+	enum run_state state = RUN_STATE_QUEUED;
 	int rc = state_of(db, o->row.id, &state, e);
 
 	if (rc < 0)
