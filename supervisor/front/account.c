@@ -1,7 +1,5 @@
 #include "supervisor/front/handlers.h"
 
-#include <time.h>
-
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/js.h"
@@ -55,12 +53,10 @@ struct usage_call {
 static json_t *
 view_day(const struct store_day *d)
 {
-	const time_t at = (time_t)d->day * (STORE_DAY_MS / 1000);
-	char text[16];
-	struct tm tm;
+	char text[CLOCK_TEXT_MAX];
 
-	(void)gmtime_r(&at, &tm);
-	(void)strftime(text, sizeof(text), "%Y-%m-%d", &tm);
+	clock_format((int64_t)d->day * STORE_DAY_MS, text);
+	text[strlen("2026-01-31")] = '\0';
 	return json_pack("{s:s, s:I, s:f, s:I, s:I, s:I, s:I}", "day", text,
 	    "runs", (json_int_t)d->runs, "run_seconds",
 	    (double)d->run_ms / 1000, "output_bytes",

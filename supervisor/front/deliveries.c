@@ -24,6 +24,7 @@
 #include "common/conf.h"
 #include "common/hashmap.h"
 #include "common/log.h"
+#include "common/msg/msg_gen.h"
 #include "common/timer.h"
 #include "common/weburl.h"
 #include "common/xmalloc.h"
@@ -190,9 +191,9 @@ put(struct mailing *m, const struct webhook *w, const char *id,
 	if (webhook_sign(w, id, now_s, &text, signature, e) != 0)
 		return e->code;
 	m->letter = postbox_put_hook(m->all->parts.postbox,
-	    &(struct postbox_hook){.tenant = w->row.tenant,
+	    &(struct msg_post_hook){.tenant = w->row.tenant,
 		.url = w->row.url,
-		.id = id,
+		.hook_id = id,
 		.timestamp_s = now_s,
 		.signature = signature,
 		.body = text},

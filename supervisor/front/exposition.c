@@ -147,12 +147,6 @@ put_head(struct scribe *s, const char *suffix, const char *le, const char *more)
 	put(s, *before == ',' ? "} " : " ");
 }
 
-static bool
-is_in_seconds(const struct metric_family *f)
-{
-	return strcmp(f->unit, "seconds") == 0;
-}
-
 static void
 put_seconds(struct scribe *s, uint64_t us)
 {
@@ -162,9 +156,17 @@ put_seconds(struct scribe *s, uint64_t us)
 }
 
 static void
+put_ms(struct scribe *s, int64_t ms)
+{
+	(void)buf_printf(s->b, "%lld.%03lld", (long long)(ms / 1000),
+	    (long long)(ms % 1000));
+}
+
+static void
 put_value(struct scribe *s, uint64_t value)
 {
-	if (is_in_seconds(s->family) && s->family->type == METRIC_GAUGE)
+	if (strcmp(s->family->unit, "seconds") == 0 &&
+	    s->family->type == METRIC_GAUGE)
 		put_seconds(s, value);
 	else
 		(void)buf_printf(s->b, "%llu", (unsigned long long)value);
@@ -173,13 +175,11 @@ put_value(struct scribe *s, uint64_t value)
 static void
 put_created(struct scribe *s)
 {
-	int64_t ms = metric_began_ms();
-
 	if (s->form != EXPOSITION_OPENMETRICS)
 		return;
 	put_head(s, "_created", NULL, "");
-	(void)buf_printf(s->b, "%lld.%03lld\n", (long long)(ms / 1000),
-	    (long long)(ms % 1000));
+	put_ms(s, metric_began_ms());
+	put(s, "\n");
 }
 
 /* ---- samples */
@@ -213,8 +213,8 @@ put_exemplar(struct scribe *s, unsigned int bucket)
 	put(s, x.labels);
 	put(s, "} ");
 	put_seconds(s, x.us);
-	(void)buf_printf(s->b, " %lld.%03lld", (long long)(x.wall_ms / 1000),
-	    (long long)(x.wall_ms % 1000));
+	put(s, " ");
+	put_ms(s, x.wall_ms);
 }
 
 /* OpenMetrics writes whole numbers of le with a fraction. */

@@ -474,28 +474,25 @@ union socket_address {
 };
 
 static int
-socket_address(int fd, union socket_address *a, struct err *e)
+check_socket(
+    const struct front *f, int fd, union socket_address *a, struct err *e)
 {
 	socklen_t len = sizeof(*a);
+	struct netaddr address;
 
 	memset(a, 0, sizeof(*a));
-	return getsockname(fd, &a->any, &len) == 0 ?
-	    0 :
-	    err_set(e, ERR_SYS, "getsockname: %s", strerror(errno));
+	if (getsockname(fd, &a->any, &len) != 0)
+		return err_set(e, ERR_SYS, "getsockname: %s", strerror(errno));
+	address = netaddr_from_sockaddr(&a->any);
+	return gate_is_closed(f) ? 0 : check_may_listen(&address, e);
 }
 
 int
 front_may_listen(const struct front *f, int fd, struct err *e)
 {
 	union socket_address a;
-	struct netaddr address;
 
-	if (gate_is_closed(f))
-		return 0;
-	if (socket_address(fd, &a, e) != 0)
-		return e->code;
-	address = netaddr_from_sockaddr(&a.any);
-	return check_may_listen(&address, e);
+	return check_socket(f, fd, &a, e);
 }
 
 int
@@ -503,7 +500,7 @@ front_listen(struct front *f, int fd, struct err *e)
 {
 	union socket_address a;
 
-	if (front_may_listen(f, fd, e) != 0 || socket_address(fd, &a, e) != 0) {
+	if (check_socket(f, fd, &a, e) != 0) {
 		(void)close(fd);
 		return e->code;
 	}

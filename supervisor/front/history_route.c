@@ -137,22 +137,26 @@ run_query_filter(
 	set_artifact(&v[RUN_QUERY_ARTIFACT], digest, out);
 }
 
+/* states 0: all. */
+static bool
+is_wanted(const struct core *core, struct tenant_id tenant, uint32_t states,
+    const struct history_line *l)
+{
+	return states == 0 ||
+	    (states & (1u << record_state(core, tenant, l))) != 0;
+}
+
+/* ---- a call */
+
 struct history_call {
 	struct http_exchange *x;
 	struct front *front;
-	struct principal *who;
+	struct tenant_id tenant;
 	struct history_asking *asking;
 	uint32_t states;   /* that are wanted; 0: all */
 	uint64_t waiting;  /* runs of these, of those that have not ended */
 	const char *group; /* static text */
 };
-
-static void
-call_free(struct history_call *c)
-{
-	principal_unref(c->who);
-	free(c);
-}
 
 static void
 gone_cb(void *arg)
@@ -161,7 +165,7 @@ gone_cb(void *arg)
 
 	history_cancel(c->asking);
 	http_drop(c->x);
-	call_free(c);
+	free(c);
 }
 
 static struct history_call *
@@ -171,7 +175,7 @@ call_new(const struct request *r)
 
 	c->x = r->x;
 	c->front = r->front;
-	c->who = principal_ref(r->who);
+	c->tenant = r->who->tenant;
 	http_hold(c->x, gone_cb, c);
 	return c;
 }
@@ -184,15 +188,10 @@ view_lines(const struct history_call *c, const struct history_page *page)
 	const struct core *core = c->front->core;
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < page->n; i++) {
-		const struct history_line *l = &page->lines[i];
-
-		if (c->states == 0 ||
-		    (c->states &
-			(1u << record_state(core, c->who->tenant, l))) != 0)
-			json_array_append_new(
-			    list, record_line(core, c->who->tenant, l));
-	}
+	for (size_t i = 0; i < page->n; i++)
+		if (is_wanted(core, c->tenant, c->states, &page->lines[i]))
+			json_array_append_new(list,
+			    record_line(core, c->tenant, &page->lines[i]));
 	return list;
 }
 
@@ -228,7 +227,7 @@ page_cb(
 			view_total(c, page), "total_is_at_least",
 			page->is_at_least && is_on_disk(c), "text_since",
 			view_time(page->text_since_ms)));
-	call_free(c);
+	free(c);
 }
 
 enum {
@@ -266,11 +265,10 @@ history_on_runs(struct request *r)
 
 	run_query_filter(&r->query, digest, &ask.filter);
 	c->states = ask.filter.states;
-	c->waiting =
-	    record_count(c->front->core, c->who->tenant, &ask, c->states);
+	c->waiting = record_count(c->front->core, c->tenant, &ask, c->states);
 	ask.filter.states = record_states_on_disk(c->states);
 	c->asking = history_list(
-	    core_store(c->front->core), c->who->tenant, &ask, page_cb, c);
+	    core_store(c->front->core), c->tenant, &ask, page_cb, c);
 }
 
 /* ---- statistics */
@@ -295,7 +293,7 @@ sums_cb(
 
 	if (rc != 0) {
 		http_error_from(c->x, rc, why);
-		call_free(c);
+		free(c);
 		return;
 	}
 	list = json_array();
@@ -307,7 +305,7 @@ sums_cb(
 		"more_runs", (json_int_t)sums->more_runs, "cut_at",
 		view_time(sums->cut_ms), "text_since",
 		view_time(sums->text_since_ms)));
-	call_free(c);
+	free(c);
 }
 
 enum {
@@ -332,7 +330,7 @@ history_on_stats(struct request *r)
 
 	run_query_filter(&r->query, digest, &filter);
 	c->group = groups[by];
-	c->asking = history_stats(core_store(c->front->core), c->who->tenant,
+	c->asking = history_stats(core_store(c->front->core), c->tenant,
 	    &filter, (enum history_group)by, sums_cb, c);
 }
 
@@ -347,7 +345,7 @@ struct export
 {
 	struct http_exchange *x;
 	struct front *front;
-	struct principal *who;
+	struct tenant_id tenant;
 	struct history_asking *asking; /* NULL: none */
 	struct timer *again;
 	struct query query; /* what the filter points into */
@@ -370,7 +368,6 @@ export_free(struct export *p)
 		history_cancel(p->asking);
 	timer_free(p->again);
 	LIST_REMOVE(p, link);
-	principal_unref(p->who);
 	query_clear(&p->query);
 	buf_clear(&p->text);
 	free(p);
@@ -455,7 +452,7 @@ static void
 put_line(struct export *p, const struct history_line *l)
 {
 	AUTO(auto_json)
-	json_t *o = record_line(p->front->core, p->who->tenant, l);
+	json_t *o = record_line(p->front->core, p->tenant, l);
 	AUTO(auto_free) char *text = NULL;
 
 	if (p->format == EXPORT_CSV) {
@@ -472,7 +469,7 @@ put_names(struct export *p)
 {
 	const struct history_line none = {.exit_code = -1, .duration_ms = -1};
 	AUTO(auto_json)
-	json_t *o = record_line(p->front->core, p->who->tenant, &none);
+	json_t *o = record_line(p->front->core, p->tenant, &none);
 
 	put_csv(&p->text, o, CSV_NAMES);
 }
@@ -480,14 +477,10 @@ put_names(struct export *p)
 static void
 put_page(struct export *p, const struct history_page *page)
 {
-	for (size_t i = 0; i < page->n; i++) {
-		const struct history_line *l = &page->lines[i];
-		uint32_t state = 1u
-		    << record_state(p->front->core, p->who->tenant, l);
-
-		if (p->states == 0 || (p->states & state) != 0)
-			put_line(p, l);
-	}
+	for (size_t i = 0; i < page->n; i++)
+		if (is_wanted(
+			p->front->core, p->tenant, p->states, &page->lines[i]))
+			put_line(p, &page->lines[i]);
 }
 
 /* ---- the stream */
@@ -607,8 +600,8 @@ export_page_cb(
 static void
 export_ask(struct export *p)
 {
-	p->asking = history_export(core_store(p->front->core), p->who->tenant,
-	    &p->ask, export_page_cb, p);
+	p->asking = history_export(
+	    core_store(p->front->core), p->tenant, &p->ask, export_page_cb, p);
 }
 
 /* ---- the request */
@@ -635,7 +628,7 @@ has_room(const struct front *f, struct tenant_id tenant, struct err *e)
 
 	LIST_FOREACH (p, &f->exports, link) {
 		all++;
-		own += tenant_id_is_equal(p->who->tenant, tenant) ? 1 : 0;
+		own += tenant_id_is_equal(p->tenant, tenant) ? 1 : 0;
 	}
 	if (all < EXPORTS_MAX && own < EXPORTS_TENANT_MAX)
 		return true;
@@ -661,7 +654,7 @@ history_on_export(struct request *r)
 	p = xcalloc(1, sizeof(*p));
 	p->x = r->x;
 	p->front = f;
-	p->who = principal_ref(r->who);
+	p->tenant = r->who->tenant;
 	p->again = timer_new(f->base, again_cb, p);
 	p->format = v[EXPORT_FORMAT].word == 1 ? EXPORT_CSV : EXPORT_JSONL;
 	p->ask = (struct history_query){.order = v[EXPORT_SORT].is_descending ?

@@ -104,16 +104,6 @@ raise_fence(const char *dir, const char *artifacts, struct err *e)
 	return fence_raise(gates, artifacts[0] != '\0' ? 2 : 1, e);
 }
 
-/* While files beside our own can be reached. */
-static int
-read_tenants(struct program *p, struct err *e)
-{
-	const char *path = conf_str(p->conf, CONF_TENANTS_FILE);
-
-	return path[0] == '\0' ? 0 :
-				 tenant_lines_read(path, NULL, &p->tenants, e);
-}
-
 static void
 on_migrating(void *arg)
 {
@@ -125,13 +115,17 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
 	const struct store_progress progress = {on_migrating, p->child};
 	const char *artifacts = conf_str(p->conf, CONF_ARTIFACTS_DIR);
+	const char *tenants = conf_str(p->conf, CONF_TENANTS_FILE);
 
 	p->dir =
 	    xasprintf("%s/" LAYOUT_FRONT, conf_str(p->conf, CONF_DATA_DIR));
 	if (check_data_places(p->conf, e) != 0 ||
 	    fd_mkdir_all(p->dir, 0700, e) != 0 ||
 	    (artifacts[0] != '\0' && fd_mkdir_all(artifacts, 0700, e) != 0) ||
-	    read_tenants(p, e) != 0 || raise_fence(p->dir, artifacts, e) != 0 ||
+	    /* While files beside our own can be reached. */
+	    (tenants[0] != '\0' &&
+		tenant_lines_read(tenants, NULL, &p->tenants, e) != 0) ||
+	    raise_fence(p->dir, artifacts, e) != 0 ||
 	    key_load(p->dir, key, e) != 0 ||
 	    store_open_slow(
 		p->base, p->dir, artifacts, &progress, &p->store, e) != 0)

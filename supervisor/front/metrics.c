@@ -34,8 +34,8 @@ struct numbers {
 	struct http_stats http;
 	struct deliveries_counts webhooks;
 	uint64_t spool_bytes;
-	uint64_t index_up, index_lag_rows, index_lag_us, index_text_bytes,
-	    index_made_anew;
+	struct history_state index;
+	uint64_t index_up, index_lag_us;
 };
 
 static const struct source {
@@ -66,10 +66,10 @@ static const struct source {
     {METRIC_HISTORY_FILES, SOURCE_NOW, AT(core.usage.log_files)},
     {METRIC_HISTORY_FILES + 1, SOURCE_NOW, AT(core.usage.blob_files)},
     {METRIC_HISTORY_INDEX_UP, SOURCE_NOW, AT(index_up)},
-    {METRIC_HISTORY_INDEX_LAG_ROWS, SOURCE_NOW, AT(index_lag_rows)},
+    {METRIC_HISTORY_INDEX_LAG_ROWS, SOURCE_NOW, AT(index.lag_rows)},
     {METRIC_HISTORY_INDEX_LAG_SECONDS, SOURCE_NOW, AT(index_lag_us)},
-    {METRIC_HISTORY_INDEX_TEXT_BYTES, SOURCE_NOW, AT(index_text_bytes)},
-    {METRIC_HISTORY_INDEX_MADE_ANEW_TOTAL, SOURCE_SINCE, AT(index_made_anew)},
+    {METRIC_HISTORY_INDEX_TEXT_BYTES, SOURCE_NOW, AT(index.text_bytes)},
+    {METRIC_HISTORY_INDEX_MADE_ANEW_TOTAL, SOURCE_SINCE, AT(index.made_anew)},
     {METRIC_SPOOL_BYTES, SOURCE_NOW, AT(spool_bytes)},
     {METRIC_EVICTED_RUNS_TOTAL, SOURCE_TOTAL, AT(core.usage.evicted)},
     {METRIC_HTTP_REQUESTS_TOTAL, SOURCE_SINCE, AT(http.by_class[1])},
@@ -120,19 +120,6 @@ take_number(const struct source *s, const struct numbers *n)
 		metric_raise(s->cell, value);
 }
 
-static void
-take_index(struct store *s, struct numbers *n)
-{
-	struct history_state st;
-
-	history_state(s, &st);
-	n->index_up = st.is_available;
-	n->index_lag_rows = st.lag_rows;
-	n->index_lag_us = st.lag_ms * 1000;
-	n->index_text_bytes = st.text_bytes;
-	n->index_made_anew = st.made_anew;
-}
-
 /* Room that is not known is METRIC_UNKNOWN as it stands. */
 static void
 take_numbers(const struct front *f)
@@ -149,7 +136,9 @@ take_numbers(const struct front *f)
 		n.webhooks = deliveries_counts(f->deliveries);
 	store_stats(store, &n.store);
 	store_room(store, &n.room);
-	take_index(store, &n);
+	history_state(store, &n.index);
+	n.index_up = n.index.is_available;
+	n.index_lag_us = n.index.lag_ms * 1000;
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
 		take_number(&sources[i], &n);
 }

@@ -129,20 +129,14 @@ put(struct postbox *b, postbox_cb done, void *arg)
 }
 
 uint64_t
-postbox_put_hook(struct postbox *b, const struct postbox_hook *hook,
+postbox_put_hook(struct postbox *b, const struct msg_post_hook *hook,
     postbox_cb done, void *arg)
 {
-	uint64_t number = put(b, done, arg);
+	struct msg_post_hook m = *hook;
 
-	msg_send_post_hook(b->chan,
-	    &(struct msg_post_hook){.id = number,
-		.tenant = hook->tenant,
-		.url = hook->url,
-		.hook_id = hook->id,
-		.timestamp_s = hook->timestamp_s,
-		.signature = hook->signature,
-		.body = hook->body});
-	return number;
+	m.id = put(b, done, arg);
+	msg_send_post_hook(b->chan, &m);
+	return m.id;
 }
 
 uint64_t

@@ -14,6 +14,7 @@
 #define POSTBOX_MAX 48 /* requests under way; the courier takes some more */
 
 struct event_base;
+struct msg_post_hook;
 struct postbox;
 
 struct postbox_answer {
@@ -23,15 +24,6 @@ struct postbox_answer {
 };
 /* May put in the next. */
 typedef void (*postbox_cb)(const struct postbox_answer *a, void *arg);
-
-struct postbox_hook {
-	uint64_t tenant;
-	const char *url;
-	const char *id;
-	int64_t timestamp_s;
-	const char *signature;
-	struct span body;
-};
 
 /* postbox_new - on_room: it was full or shut, and is no more */
 struct postbox *postbox_new(
@@ -43,8 +35,9 @@ void postbox_attach(struct postbox *b, int fd);
 size_t postbox_room(const struct postbox *b);
 
 /* postbox_put_hook, postbox_put_spans - only with room; all of it is copied.
- * Its number, never 0 and never given again. */
-uint64_t postbox_put_hook(struct postbox *b, const struct postbox_hook *hook,
+ * Its number, which becomes the message's id, is never 0 and never given again.
+ */
+uint64_t postbox_put_hook(struct postbox *b, const struct msg_post_hook *hook,
     postbox_cb done, void *arg);
 uint64_t postbox_put_spans(
     struct postbox *b, const struct span *body, postbox_cb done, void *arg);

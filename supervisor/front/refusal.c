@@ -1,10 +1,7 @@
 #include "supervisor/front/refusal.h"
 
-#include <sys/queue.h>
-
 #include <event2/buffer.h>
 
-#include "common/clock.h"
 #include "common/js.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -30,26 +27,24 @@ send_refusal(
 
 /* ---- late */
 
+struct late_refusals {
+	struct event_base *base;
+	unsigned int n;
+};
+
 struct late {
 	struct late_refusals *all;
 	struct http_exchange *x;
 	enum route_place place;
 	struct err why;
-	uint64_t due_ms;
-	TAILQ_ENTRY(late) link;
-};
-
-struct late_refusals {
-	TAILQ_HEAD(, late) waiting; /* as they came: all wait as long */
-	unsigned int n;
-	struct timer *timer; /* for the first */
+	struct timer *timer;
 };
 
 static void
 late_free(struct late *l)
 {
-	TAILQ_REMOVE(&l->all->waiting, l, link);
 	l->all->n--;
+	timer_free(l->timer);
 	free(l);
 }
 
@@ -57,29 +52,18 @@ static void
 late_on_gone(void *arg)
 {
 	struct late *l = arg;
-	struct http_exchange *x = l->x;
 
-	http_drop(x);
+	http_drop(l->x);
 	late_free(l);
 }
 
 static void
 due_cb(void *arg)
 {
-	struct late_refusals *all = arg;
-	uint64_t now = clock_mono_ms();
-	struct late *l;
+	struct late *l = arg;
 
-	while ((l = TAILQ_FIRST(&all->waiting)) != NULL && l->due_ms <= now) {
-		struct http_exchange *x = l->x;
-		enum route_place place = l->place;
-		struct err why = l->why;
-
-		late_free(l);
-		send_refusal(x, place, &why);
-	}
-	if (l != NULL)
-		timer_set_ms(all->timer, l->due_ms - now);
+	send_refusal(l->x, l->place, &l->why);
+	late_free(l);
 }
 
 struct late_refusals *
@@ -87,15 +71,13 @@ late_refusals_new(struct event_base *base)
 {
 	struct late_refusals *all = xcalloc(1, sizeof(*all));
 
-	TAILQ_INIT(&all->waiting);
-	all->timer = timer_new(base, due_cb, all);
+	all->base = base;
 	return all;
 }
 
 void
 late_refusals_free(struct late_refusals *all)
 {
-	timer_free(all->timer);
 	free(all);
 }
 
@@ -114,13 +96,9 @@ refusal_send_late(struct late_refusals *all, struct http_exchange *x,
 	if (body != NULL)
 		evbuffer_free(body);
 	l = xcalloc(1, sizeof(*l));
-	l->all = all;
-	l->x = x;
-	l->place = place;
-	l->why = *why;
-	l->due_ms = clock_mono_ms() + REFUSAL_LATE_MS;
-	TAILQ_INSERT_TAIL(&all->waiting, l, link);
-	if (all->n++ == 0)
-		timer_set_ms(all->timer, REFUSAL_LATE_MS);
+	*l =
+	    (struct late){all, x, place, *why, timer_new(all->base, due_cb, l)};
+	all->n++;
+	timer_set_ms(l->timer, REFUSAL_LATE_MS);
 	http_hold(x, late_on_gone, l);
 }

@@ -117,7 +117,7 @@ sandbox_on_one(struct request *r)
 struct sandbox_list_call {
 	struct http_exchange *x; /* outlives its client */
 	struct front *front;
-	struct principal *who;
+	struct tenant_id tenant;
 };
 
 /* In memory, if it is there and this one. */
@@ -125,7 +125,7 @@ static const struct sandbox *
 find_live(const struct sandbox_list_call *c, const struct store_sandbox *row)
 {
 	const struct sandbox *sb = sandbox_find_named(
-	    core_sandboxes(c->front->core), c->who->tenant, row->identifier);
+	    core_sandboxes(c->front->core), c->tenant, row->identifier);
 
 	return sb != NULL && uuid_is_equal(&sb->row.uuid, &row->uuid) ? sb :
 									NULL;
@@ -175,7 +175,6 @@ listed_cb(int rc, const struct store_sandbox_list *list, const struct err *why,
 		    json_pack("{s:o, s:s?}", "sandboxes", rows, "next_cursor",
 			next[0] == '\0' ? NULL : next));
 	}
-	principal_unref(c->who);
 	free(c);
 }
 
@@ -225,9 +224,9 @@ sandbox_on_list(struct request *r)
 
 	c->x = r->x;
 	c->front = r->front;
-	c->who = principal_ref(r->who);
+	c->tenant = r->who->tenant;
 	http_hold(c->x, NULL, NULL);
-	store_sandbox_list(core_store(c->front->core), c->who->tenant,
+	store_sandbox_list(core_store(c->front->core), c->tenant,
 	    &(struct store_sandbox_filter){
 		.identifier = v[LIST_IDENTIFIER].text,
 		.states = states_of(&v[LIST_STATE]),
