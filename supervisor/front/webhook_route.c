@@ -79,6 +79,10 @@ view_webhook_of_list(const struct webhook *w)
 /* ---- what is asked for */
 
 struct webhook_ask {
+	const struct front *f;
+	struct http_exchange *x; /* outlives its client */
+	struct tenant_id tenant;
+	struct uuid uuid; /* zero: a new one */
 	json_t *body;
 	char *kinds; /* NULL: not said */
 	bool enabled;
@@ -86,15 +90,15 @@ struct webhook_ask {
 };
 
 static void
-ask_clear(struct webhook_ask *a)
+ask_free(struct webhook_ask *a)
 {
 	json_decref(a->body);
 	free(a->kinds);
+	free(a);
 }
 
 static int
-take_url(const struct front *f, struct webhook_ask *a, const json_t *value,
-    struct err *e)
+take_url(struct webhook_ask *a, const json_t *value, struct err *e)
 {
 	struct weburl url;
 
@@ -103,7 +107,7 @@ take_url(const struct front *f, struct webhook_ask *a, const json_t *value,
 		return err_set(e, ERR_INVAL, "url: want a text");
 	if (weburl_parse(json_string_value(value), &url, e) != 0)
 		return e->code;
-	if (!url.is_https && !conf_bool(f->conf, CONF_WEBHOOK_ALLOW_HTTP))
+	if (!url.is_https && !conf_bool(a->f->conf, CONF_WEBHOOK_ALLOW_HTTP))
 		return err_set(e, ERR_INVAL,
 		    "url: want https: this server sends nothing in the clear "
 		    "(WEBHOOK_ALLOW_HTTP)");
@@ -152,11 +156,11 @@ take_bool(const json_t *value, const char *key, bool *out, struct err *e)
 }
 
 static int
-take_member(const struct front *f, struct webhook_ask *a, const char *key,
-    const json_t *value, struct err *e)
+take_member(
+    struct webhook_ask *a, const char *key, const json_t *value, struct err *e)
 {
 	if (strcmp(key, "url") == 0)
-		return take_url(f, a, value, e);
+		return take_url(a, value, e);
 	if (strcmp(key, "events") == 0)
 		return take_kinds(a, value, e);
 	if (strcmp(key, "new_secret") == 0)
@@ -170,63 +174,48 @@ take_member(const struct front *f, struct webhook_ask *a, const char *key,
 
 /* false: x was answered. */
 static bool
-read_ask(const struct front *f, struct http_exchange *x, struct webhook_ask *a)
+read_ask(struct webhook_ask *a)
 {
 	const char *key;
 	json_t *value;
 	struct err e;
 	size_t n;
-	const void *p = http_body(x, &n);
+	const void *p = http_body(a->x, &n);
 	int rc = js_parse(p, n, BODY_MAX, DEPTH_MAX, &a->body, &e);
 
 	if (rc == 0 && !json_is_object(a->body))
 		rc = err_set(&e, ERR_INVAL, "want a JSON object");
 	if (rc == 0)
 		json_object_foreach (a->body, key, value) {
-			rc = take_member(f, a, key, value, &e);
+			rc = take_member(a, key, value, &e);
 			if (rc != 0)
 				break;
 		}
 	if (rc == 0)
 		return true;
-	http_error(x, 400, "bad_request", "the body: %s", e.msg);
+	http_error(a->x, 400, "bad_request", "the body: %s", e.msg);
 	return false;
 }
 
-/* ---- a change */
-
-/* What is asked for, while the place is looked up. */
-struct webhook_change {
-	const struct front *f;
-	struct http_exchange *x; /* outlives its client */
-	struct tenant_id tenant;
-	struct uuid uuid; /* zero: a new one */
-	struct webhook_ask ask;
-};
-
-static void
-change_free(struct webhook_change *c)
+/* w NULL: a new one.  NULL: x was answered. */
+static struct webhook_ask *
+ask_new(const struct front *f, struct http_exchange *x, const struct tenant *n,
+    const struct webhook *w)
 {
-	ask_clear(&c->ask);
-	free(c);
-}
+	struct webhook_ask *a = xcalloc(1, sizeof(*a));
 
-static struct webhook_change *
-change_begin(const struct front *f, struct http_exchange *x,
-    const struct tenant *n, const struct webhook *w)
-{
-	struct webhook_change *c = xcalloc(1, sizeof(*c));
-
-	c->f = f;
-	c->x = x;
-	c->tenant = tenant_id_of(n);
+	a->f = f;
+	a->x = x;
+	a->tenant = tenant_id_of(n);
 	if (w != NULL)
-		c->uuid = w->row.uuid;
-	if (read_ask(f, x, &c->ask))
-		return c;
-	change_free(c);
+		a->uuid = w->row.uuid;
+	if (read_ask(a))
+		return a;
+	ask_free(a);
 	return NULL;
 }
+
+/* ---- a change */
 
 /* The audit has where it leads, and nothing of its secret. */
 static struct change *
@@ -245,11 +234,11 @@ begin_change(const struct front *f, struct http_exchange *x, const char *what,
 }
 
 static int
-check_room(const struct webhook_change *c, struct err *e)
+check_room(const struct webhook_ask *a, struct err *e)
 {
 	int64_t most =
-	    tenants_quota(core_tenants(c->f->core), c->tenant, QUOTA_WEBHOOKS);
-	size_t n = webhooks_count(c->f->webhooks, c->tenant);
+	    tenants_quota(core_tenants(a->f->core), a->tenant, QUOTA_WEBHOOKS);
+	size_t n = webhooks_count(a->f->webhooks, a->tenant);
 
 	if (n < (uint64_t)most)
 		return 0;
@@ -266,54 +255,53 @@ check_room(const struct webhook_change *c, struct err *e)
  * came is checked again: others were served while the place was looked up, and
  * from here on nobody is. */
 static int
-make_webhook(struct webhook_change *c, char secret[WEBHOOK_SECRET_TEXT_MAX],
+make_webhook(struct webhook_ask *a, char secret[WEBHOOK_SECRET_TEXT_MAX],
     struct webhook **out, struct err *e)
 {
 	const struct tenant *n =
-	    tenants_find(core_tenants(c->f->core), c->tenant);
-	int rc = check_room(c, e);
+	    tenants_find(core_tenants(a->f->core), a->tenant);
+	int rc = check_room(a, e);
 
 	if (n == NULL || n->row.deleted_ms != 0)
 		return err_set(e, ERR_NOTFOUND, "no such tenant");
 	if (rc != 0)
 		return rc;
 	return webhook_make(
-	    c->f->webhooks, c->tenant, &c->ask.wish, secret, out, e);
+	    a->f->webhooks, a->tenant, &a->wish, secret, out, e);
 }
 
 static int
-change_webhook(struct webhook_change *c, struct webhook *w,
+change_webhook(struct webhook_ask *a, struct webhook *w,
     char secret[WEBHOOK_SECRET_TEXT_MAX], struct err *e)
 {
 	return w == NULL ? err_set(e, ERR_NOTFOUND, "no such webhook") :
-			   webhook_change(w, &c->ask.wish, secret, e);
+			   webhook_change(w, &a->wish, secret, e);
 }
 
 static void
-change_apply(struct webhook_change *c)
+apply(struct webhook_ask *a)
 {
-	bool is_new = uuid_is_zero(&c->uuid);
+	bool is_new = uuid_is_zero(&a->uuid);
 	char secret[WEBHOOK_SECRET_TEXT_MAX] = "";
 	struct webhook *w =
-	    is_new ? NULL : webhooks_find(c->f->webhooks, c->tenant, &c->uuid);
-	struct change *change;
+	    is_new ? NULL : webhooks_find(a->f->webhooks, a->tenant, &a->uuid);
+	struct change *c;
 	json_t *answer;
 	struct err e;
 
-	if (w != NULL && !etag_may_change(c->x, view_webhook(w)))
+	if (w != NULL && !etag_may_change(a->x, view_webhook(w)))
 		return;
-	if ((is_new ? make_webhook(c, secret, &w, &e) :
-		      change_webhook(c, w, secret, &e)) != 0) {
-		http_error_from(c->x, e.code, &e);
+	if ((is_new ? make_webhook(a, secret, &w, &e) :
+		      change_webhook(a, w, secret, &e)) != 0) {
+		http_error_from(a->x, e.code, &e);
 		return;
 	}
 	answer = view_webhook(w);
 	if (secret[0] != '\0')
 		json_object_set_new(answer, "secret", json_string(secret));
-	change =
-	    begin_change(c->f, c->x, is_new ? "webhook.add" : "webhook.set", w);
-	webhook_save(w, change_on_disk, change_part(change));
-	change_answer(change, is_new ? 201 : 200, answer,
+	c = begin_change(a->f, a->x, is_new ? "webhook.add" : "webhook.set", w);
+	webhook_save(w, change_on_disk, change_part(c));
+	change_answer(c, is_new ? 201 : 200, answer,
 	    secret[0] == '\0' ? CHANGE_SHOWS_IT : CHANGE_SHOWS_ELSE);
 	explicit_bzero(secret, sizeof(secret));
 }
@@ -322,23 +310,23 @@ static void
 newest_cb(int rc, const struct store_events_page *page, const struct err *why,
     void *arg)
 {
-	struct webhook_change *c = arg;
+	struct webhook_ask *a = arg;
 
 	if (rc != 0) {
-		http_error_from(c->x, rc, why);
+		http_error_from(a->x, rc, why);
 	} else {
-		c->ask.wish.seq = page->newest;
-		change_apply(c);
+		a->wish.seq = page->newest;
+		apply(a);
 	}
-	change_free(c);
+	ask_free(a);
 }
 
 static void
-look_newest(struct webhook_change *c)
+look_newest(struct webhook_ask *a)
 {
-	http_hold(c->x, NULL, NULL);
-	(void)store_events_read(core_store(c->f->core), c->tenant.n, UINT32_MAX,
-	    NULL, 1, newest_cb, c);
+	http_hold(a->x, NULL, NULL);
+	(void)store_events_read(core_store(a->f->core), a->tenant.n, UINT32_MAX,
+	    NULL, 1, newest_cb, a);
 }
 
 static void
@@ -346,34 +334,34 @@ add_webhook(
     const struct front *f, struct http_exchange *x, const struct tenant *n)
 {
 	static const bool yes = true;
-	struct webhook_change *c = change_begin(f, x, n, NULL);
+	struct webhook_ask *a = ask_new(f, x, n, NULL);
 	struct err e;
 
-	if (c == NULL)
+	if (a == NULL)
 		return;
-	if (c->ask.wish.url == NULL)
+	if (a->wish.url == NULL)
 		(void)err_set(&e, ERR_INVAL,
 		    "the body: url is missing: where is it to go?");
-	if (c->ask.wish.url == NULL || check_room(c, &e) != 0) {
+	if (a->wish.url == NULL || check_room(a, &e) != 0) {
 		http_error_from(x, e.code, &e);
-		change_free(c);
+		ask_free(a);
 		return;
 	}
-	if (c->ask.wish.kinds == NULL)
-		c->ask.wish.kinds = WEBHOOK_KINDS_DEFAULT;
-	if (c->ask.wish.enabled == NULL)
-		c->ask.wish.enabled = &yes;
-	look_newest(c);
+	if (a->wish.kinds == NULL)
+		a->wish.kinds = WEBHOOK_KINDS_DEFAULT;
+	if (a->wish.enabled == NULL)
+		a->wish.enabled = &yes;
+	look_newest(a);
 }
 
 static void
 set_webhook(const struct front *f, struct http_exchange *x,
     const struct tenant *n, const struct webhook *w)
 {
-	struct webhook_change *c = change_begin(f, x, n, w);
+	struct webhook_ask *a = ask_new(f, x, n, w);
 
-	if (c != NULL)
-		look_newest(c);
+	if (a != NULL)
+		look_newest(a);
 }
 
 static void

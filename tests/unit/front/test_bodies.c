@@ -69,6 +69,20 @@ body_of(const char *text, size_t blanks)
 	return body;
 }
 
+static struct body_reading *
+read_ping(struct place *p, struct tenant_id tenant, struct heard *h)
+{
+	return bodies_read(
+	    p->bodies, tenant, body_of(PING, 65536), heard_cb, h);
+}
+
+static void
+cancel_all(struct body_reading **r, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		body_reading_cancel(r[i]);
+}
+
 static void
 await(const struct place *p, const struct heard *h)
 {
@@ -101,8 +115,7 @@ TEST(many_bodies_are_read_in_their_order)
 
 	place_open(&p, 1);
 	for (size_t i = 0; i < ARRAY_LEN(h); i++)
-		(void)bodies_read(
-		    p.bodies, A, body_of(PING, 65536), heard_cb, &h[i]);
+		(void)read_ping(&p, A, &h[i]);
 	await(&p, &h[ARRAY_LEN(h) - 1]);
 	for (size_t i = 0; i < ARRAY_LEN(h); i++)
 		assert_int_equal(h[i].calls, 1);
@@ -129,8 +142,7 @@ TEST(bytes_under_way_have_a_bound_per_tenant)
 	    BODIES_ROOM);
 	assert_int_equal(
 	    bodies_have_room(p.bodies, B, BODIES_TENANT_MAX), BODIES_ROOM);
-	for (size_t i = 0; i < ARRAY_LEN(r); i++)
-		body_reading_cancel(r[i]);
+	cancel_all(r, ARRAY_LEN(r));
 	/* Those that the threads have still take room. */
 	assert_int_equal(bodies_have_room(p.bodies, A,
 			     BODIES_TENANT_MAX - BODIES_AT_ONCE * mib),
@@ -158,8 +170,7 @@ TEST(when_all_is_taken_a_tenant_without_any_has_one)
 	    bodies_read(p.bodies, newcomer, body_of("", 1 << 20), heard_cb, &h);
 	assert_int_equal(
 	    bodies_have_room(p.bodies, newcomer, 1 << 20), BODIES_FULL);
-	for (size_t i = 0; i < ARRAY_LEN(r); i++)
-		body_reading_cancel(r[i]);
+	cancel_all(r, ARRAY_LEN(r));
 	place_close(&p);
 }
 
@@ -184,8 +195,7 @@ TEST(the_first_ones_of_many_tenants_have_a_bound)
 	assert_int_equal(
 	    bodies_have_room(p.bodies, (struct tenant_id){100}, 1 << 20),
 	    BODIES_FULL);
-	for (size_t i = 0; i < ARRAY_LEN(r); i++)
-		body_reading_cancel(r[i]);
+	cancel_all(r, ARRAY_LEN(r));
 	place_close(&p);
 }
 
@@ -198,9 +208,8 @@ TEST(the_tenants_take_turns)
 
 	place_open(&p, 1);
 	for (size_t i = 0; i < ARRAY_LEN(a); i++)
-		(void)bodies_read(
-		    p.bodies, A, body_of(PING, 65536), heard_cb, &a[i]);
-	(void)bodies_read(p.bodies, B, body_of(PING, 65536), heard_cb, &b);
+		(void)read_ping(&p, A, &a[i]);
+	(void)read_ping(&p, B, &b);
 	await(&p, &b);
 	for (size_t i = 0; i < ARRAY_LEN(a); i++)
 		before += a[i].calls;
@@ -218,12 +227,10 @@ TEST(who_canceled_hears_nothing)
 	place_open(&p, 2);
 	for (unsigned int round = 0; round < 20; round++) {
 		for (size_t i = 0; i < ARRAY_LEN(r); i++)
-			r[i] = bodies_read(
-			    p.bodies, A, body_of(PING, 65536), heard_cb, &gone);
-		for (size_t i = 0; i < ARRAY_LEN(r); i++)
-			body_reading_cancel(r[i]);
+			r[i] = read_ping(&p, A, &gone);
+		cancel_all(r, ARRAY_LEN(r));
 	}
-	(void)bodies_read(p.bodies, A, body_of(PING, 65536), heard_cb, &h);
+	(void)read_ping(&p, A, &h);
 	await(&p, &h);
 	/* Those that a thread has count until it is done with them. */
 	while (bodies_have_room(p.bodies, A, BODIES_TOTAL_MAX) != BODIES_ROOM)

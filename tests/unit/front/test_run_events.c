@@ -14,6 +14,15 @@ static const uint8_t key[SIPHASH_KEY_BYTES] = {1, 2, 3};
 
 #define AT 1000 /* the offset of the first record */
 
+static char none[] = "";
+static struct store_command commands[2] = {
+    {.shell = none, .argv_json = none, .cwd = none},
+    {.shell = none, .argv_json = none, .cwd = none}};
+static const struct store_run row = {.identifier = none,
+    .container_id = none,
+    .commands = commands,
+    .ncommands = 2};
+
 static void
 put(struct buf *b, enum runlog_type type, uint16_t command, const char *p,
     size_t n)
@@ -28,14 +37,6 @@ put(struct buf *b, enum runlog_type type, uint16_t command, const char *p,
 static char *
 told(const struct buf *b)
 {
-	char none[] = "", name[] = "a";
-	struct store_command commands[2] = {
-	    {.shell = none, .argv_json = none, .cwd = name},
-	    {.shell = none, .argv_json = none, .cwd = name}};
-	const struct store_run row = {.identifier = name,
-	    .container_id = none,
-	    .commands = commands,
-	    .ncommands = 2};
 	const struct log_records records = {.p = buf_data(b),
 	    .n = buf_len(b),
 	    .next = AT + buf_len(b),
@@ -71,7 +72,6 @@ told(const struct buf *b)
 }
 
 struct part {
-	const struct store_run *row;
 	struct evbuffer *out;
 	struct log_at at;
 	size_t room;
@@ -87,7 +87,7 @@ part_cb(
 	(void)why;
 	assert_int_equal(rc, 0);
 	assert_true(records->n > 0);
-	run_events_add(&(struct run_events_to){p->out, p->row, key}, records,
+	run_events_add(&(struct run_events_to){p->out, &row, key}, records,
 	    p->room, &p->at);
 	p->called = true;
 }
@@ -116,14 +116,7 @@ static void
 tell_in_parts(
     struct event_base *base, struct log_view *v, size_t room, size_t end)
 {
-	char none[] = "";
-	struct store_command command = {
-	    .shell = none, .argv_json = none, .cwd = none};
-	const struct store_run row = {.identifier = none,
-	    .container_id = none,
-	    .commands = &command,
-	    .ncommands = 1};
-	struct part p = {&row, evbuffer_new(), {0, 0}, room, false};
+	struct part p = {evbuffer_new(), {0, 0}, room, false};
 	unsigned int parts = 0;
 
 	while (p.at.offset < end) {
@@ -200,7 +193,7 @@ TEST(parts_of_any_size_tell_the_same)
 TEST(an_id_is_good_for_its_place_and_run_alone)
 {
 	const struct uuid run = {{1}}, other = {{2}};
-	const struct store_run row = {.uuid = run, .ncommands = 1};
+	const struct store_run own = {.uuid = run, .ncommands = 1};
 	const uint8_t other_key[SIPHASH_KEY_BYTES] = {4};
 	struct log_records records = {.from = {70, 0}};
 	struct evbuffer *out = evbuffer_new();
@@ -214,7 +207,7 @@ TEST(an_id_is_good_for_its_place_and_run_alone)
 	records.n = buf_len(&b);
 	records.next = 70 + records.n;
 	run_events_add(
-	    &(struct run_events_to){out, &row, key}, &records, 1000, &behind);
+	    &(struct run_events_to){out, &own, key}, &records, 1000, &behind);
 	assert_int_equal(evbuffer_remove(out, id, 79) > 30, true);
 	id[79] = '\0';
 	id[4 + strcspn(id + 4, "\n")] = '\0';
