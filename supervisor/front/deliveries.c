@@ -30,7 +30,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/event_feed.h"
 #include "supervisor/core/webhooks.h"
-#include "supervisor/front/event_view.h"
+#include "supervisor/front/event_streams.h"
 #include "supervisor/front/hook_turns.h"
 #include "supervisor/http/http.h"
 

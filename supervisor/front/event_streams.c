@@ -7,22 +7,121 @@
  *
  * With follow=false it is one page, as JSON.
  */
-#include "supervisor/front/handlers.h"
+#include "supervisor/front/event_streams.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 #include <event2/buffer.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/event_feed.h"
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
-#include "supervisor/front/event_view.h"
+#include "supervisor/front/handlers.h"
 #include "supervisor/front/sse.h"
 
 #define RETRY_LINE "retry: 1000\n\n" /* ms, before a client comes again */
 #define KINDS_MAX 1024               /* bytes */
 #define LIMIT_DEFAULT 100
+#define DIGITS_MAX 18
+#define ID_TEXT_MAX 48
 #define LIMIT_MAX STORE_EVENTS_PAGE
+
+/* ---- ids */
+
+/* NUMBER.MILLISECONDS: the number tells it from others of the tenant, the time,
+ * whether the database is still the same.  NUMBER alone where the time is not
+ * known. */
+static void
+format_id(const struct event_place *at, char out[ID_TEXT_MAX])
+{
+	if (at->at_ms > 0)
+		(void)snprintf(out, ID_TEXT_MAX, "%" PRIu64 ".%" PRId64,
+		    at->seq, at->at_ms);
+	else
+		(void)snprintf(out, ID_TEXT_MAX, "%" PRIu64, at->seq);
+}
+
+static bool
+parse_digits(const char *text, size_t n, uint64_t *out)
+{
+	if (n == 0 || n > DIGITS_MAX || strspn(text, "0123456789") < n)
+		return false;
+	*out = strtoull(text, NULL, 10);
+	return true;
+}
+
+/* ERR_INVAL: it cannot be one. */
+static int
+parse_id(const char *text, struct event_place *at)
+{
+	size_t n = strspn(text, "0123456789");
+	uint64_t seq, at_ms = 0;
+
+	if (!parse_digits(text, n, &seq))
+		return ERR_INVAL;
+	if (text[n] != '\0' &&
+	    (text[n] != '.' ||
+		!parse_digits(text + n + 1, strlen(text + n + 1), &at_ms)))
+		return ERR_INVAL;
+	*at = (struct event_place){seq, (int64_t)at_ms};
+	return 0;
+}
+
+/* ---- what clients see */
+
+void
+event_view_json(struct evbuffer *out, const struct store_event *row)
+{
+	const struct event_place at = {row->seq, row->at_ms};
+	char id[ID_TEXT_MAX], time[CLOCK_TEXT_MAX];
+	char run[UUID_TEXT_LEN + 1];
+
+	format_id(&at, id);
+	clock_format(row->at_ms, time);
+	(void)evbuffer_add_printf(out,
+	    "{\"id\":\"%s\",\"seq\":%" PRIu64 ",\"at\":\"%s\",\"kind\":\"%s\"",
+	    id, row->seq, time, event_kind_word(row->kind));
+	/* Letters, digits, "_" and "-". */
+	if (row->identifier[0] != '\0')
+		(void)evbuffer_add_printf(
+		    out, ",\"identifier\":\"%s\"", row->identifier);
+	if (!uuid_is_zero(&row->run)) {
+		uuid_format(&row->run, run);
+		(void)evbuffer_add_printf(out, ",\"run_id\":\"%s\"", run);
+	}
+	(void)evbuffer_add_printf(
+	    out, ",\"data\":%s}", row->data[0] == '\0' ? "{}" : row->data);
+}
+
+static void
+add_event(struct evbuffer *out, const struct store_event *row)
+{
+	const struct event_place at = {row->seq, row->at_ms};
+	char id[ID_TEXT_MAX];
+
+	format_id(&at, id);
+	sse_add(out, id, event_kind_word(row->kind));
+	event_view_json(out, row);
+	(void)evbuffer_add_printf(out, SSE_END);
+}
+
+/* With the id of the place behind it: who goes on there is not told again. */
+static void
+add_gap(struct evbuffer *out, const struct event_gap *gap)
+{
+	uint64_t id = gap->is_restored ? gap->from - 1 : gap->to;
+
+	(void)evbuffer_add_printf(out,
+	    "id: %" PRIu64 "\nevent: gap\ndata: {\"from\":%" PRIu64
+	    ",\"to\":%" PRIu64 ",\"reason\":\"%s\"}\n\n",
+	    id, gap->from, gap->to, gap->is_restored ? "restored" : "trimmed");
+}
+
+/* ---- a stream */
 
 struct event_stream {
 	struct sse sse;
@@ -48,13 +147,16 @@ stream_next(struct sse *sse, size_t appetite)
 	event_reader_next(s->reader);
 }
 
+/* An id alone: the client remembers it and tells nobody. */
 static void
 write_place(struct event_stream *s)
 {
 	struct evbuffer *out = http_buffer_new();
+	char id[ID_TEXT_MAX];
 
 	s->told = event_reader_at(s->reader);
-	event_view_sse_place(out, &s->told);
+	format_id(&s->told, id);
+	(void)evbuffer_add_printf(out, "id: %s\n\n", id);
 	sse_write(&s->sse, out);
 }
 
@@ -85,9 +187,9 @@ stream_on_page(struct event_reader *r, const struct event_page *page, void *arg)
 
 	(void)r;
 	if (page->gap.from != 0)
-		event_view_sse_gap(out, &page->gap);
+		add_gap(out, &page->gap);
 	while (n < page->n && (n == 0 || evbuffer_get_length(out) < room))
-		event_view_sse(out, page->rows[n++]);
+		add_event(out, page->rows[n++]);
 	if (n > 0)
 		s->told = (struct event_place){
 		    page->rows[n - 1]->seq, page->rows[n - 1]->at_ms};
@@ -178,7 +280,7 @@ is_place(const char *text)
 {
 	struct event_place at;
 
-	return event_id_parse(text, &at) == 0;
+	return parse_id(text, &at) == 0;
 }
 
 static bool
@@ -190,8 +292,8 @@ is_name(const char *text)
 }
 
 static const struct query_param params[PARAM_COUNT] = {
-    [PARAM_AFTER] = {"after", QUERY_TEXT, .max = EVENT_ID_TEXT_MAX,
-	.fits = is_place, .want = "the id of an event, or 0"},
+    [PARAM_AFTER] = {"after", QUERY_TEXT, .max = ID_TEXT_MAX, .fits = is_place,
+	.want = "the id of an event, or 0"},
     [PARAM_FOLLOW] = {.name = "follow", .kind = QUERY_BOOL},
     [PARAM_IDENTIFIER] = {"identifier", QUERY_TEXT, .max = 36, .fits = is_name,
 	.want = "the identifier of a sandbox"},
@@ -224,7 +326,7 @@ read_place(const struct request *r, struct event_wish *w, struct err *e)
 	if (text == NULL || text[0] == '\0')
 		text = r->query.values[PARAM_AFTER].text;
 	w->has_after = text != NULL;
-	if (text != NULL && event_id_parse(text, &w->after) != 0)
+	if (text != NULL && parse_id(text, &w->after) != 0)
 		return err_set(e, ERR_INVAL,
 		    "Last-Event-ID is no id of an event: send the one that "
 		    "came last, or none");
@@ -281,7 +383,7 @@ page_cb(int rc, const struct store_events_page *page, const struct err *why,
     void *arg)
 {
 	struct http_exchange *x = arg;
-	char next[EVENT_ID_TEXT_MAX];
+	char next[ID_TEXT_MAX];
 	struct event_place at;
 	struct evbuffer *out;
 
@@ -297,7 +399,7 @@ page_cb(int rc, const struct store_events_page *page, const struct err *why,
 			(void)evbuffer_add(out, ",", 1);
 		event_view_json(out, &page->rows[i]);
 	}
-	event_id_format(&at, next);
+	format_id(&at, next);
 	(void)evbuffer_add_printf(out,
 	    "],\"next\":\"%s\",\"has_more\":%s,\"oldest\":%llu,"
 	    "\"newest\":%llu}",

@@ -31,14 +31,14 @@ extern const struct query_table record_whose_query, record_output_query,
 /* artifact_route.c */
 void front_on_artifact(struct request *r);
 
-/* events.c: of a run, for clients of MCP; event_streams.c: of a tenant, and of
- * the server (docs/events.md) */
+/* run_events.c: of a run, for clients of MCP; event_streams.c: of a tenant, and
+ * of the server (docs/events.md) */
 void front_on_events(struct request *r);
 void event_streams_on_request(struct request *r);
 extern const struct query_table event_streams_query;
 
-/* history_route.c: runs of a tenant in pages, what they come
- * to, and all of them as JSON lines or CSV */
+/* history_route.c: runs of a tenant in pages, what they come to, and all of
+ * them as JSON lines or CSV */
 void history_on_runs(struct request *r);
 void history_on_stats(struct request *r);
 void history_on_export(struct request *r);
