@@ -11,12 +11,8 @@
 #include "common/err.h"
 #include "supervisor/front/postbox.h"
 
-struct conf;
 struct deliveries;
-struct event_base;
-struct event_feeds;
 struct webhook;
-struct webhooks;
 
 struct deliveries_parts { /* all are kept */
 	struct event_base *base;

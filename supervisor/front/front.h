@@ -31,18 +31,6 @@
 #define FRONT_WAITING_MEMORY (16u << 20)
 #define FRONT_WAITING_FILES (UINT64_C(1) << 30)
 
-struct bodies;
-struct deliveries;
-struct crew_members;
-struct event;
-struct event_base;
-struct export;
-struct oauth;
-struct late_refusals;
-struct postbox;
-struct spans;
-struct sse_streams;
-struct statuses;
 LIST_HEAD(exports_list, export);
 
 struct front {

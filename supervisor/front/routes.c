@@ -18,14 +18,21 @@
 
 /* ---- kinds of parameters */
 
+#define LETTERS_DIGITS                                                         \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+static bool
+is_made_of(const char *s, const char *good, size_t max)
+{
+	size_t n = strlen(s);
+
+	return n >= 1 && n <= max && strspn(s, good) == n;
+}
+
 static bool
 is_identifier(const char *s)
 {
-	static const char good[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-	size_t n = strlen(s);
-
-	return n >= 1 && n <= IDENTIFIER_MAX && strspn(s, good) == n;
+	return is_made_of(s, LETTERS_DIGITS "_-", IDENTIFIER_MAX);
 }
 
 static bool
@@ -46,12 +53,7 @@ is_run_or_latest(const char *s)
 static bool
 is_tenant(const char *s)
 {
-	static const char good[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	    "._-";
-	size_t n = strlen(s);
-
-	return n >= 1 && n <= PRINCIPAL_TENANT_MAX && strspn(s, good) == n;
+	return is_made_of(s, LETTERS_DIGITS "._-", PRINCIPAL_TENANT_MAX);
 }
 
 static bool

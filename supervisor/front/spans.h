@@ -14,11 +14,7 @@
 #define SPANS_QUEUE_MAX 1000
 #define SPANS_BYTES_MAX (512u << 10)
 
-struct bus;
-struct event_base;
-struct postbox;
 struct spans;
-struct tenants;
 
 struct spans_parts { /* all are kept but the texts */
 	struct event_base *base;
