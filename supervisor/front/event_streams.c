@@ -452,7 +452,7 @@ answer_stream(const struct request *r, const struct event_wish *w)
 void
 event_streams_on_request(struct request *r)
 {
-	struct event_wish w;
+	struct event_wish w = {0};
 	struct err e;
 
 	if (read_wish(r, &w, &e) != 0)
