@@ -107,7 +107,6 @@ static const struct mcp_notice notices[] = {
 };
 
 const struct mcp_provider methods_core = {
-    .prefix = "",
     .methods = methods,
     .nmethods = ARRAY_LEN(methods),
     .notices = notices,

@@ -109,7 +109,6 @@ static const struct mcp_method methods[] = {
 };
 
 const struct mcp_provider methods_tools = {
-    .prefix = "tools/",
     .capability = "tools",
     .methods = methods,
     .nmethods = ARRAY_LEN(methods),

@@ -1,10 +1,9 @@
 /*
  * provider.h - who answers which methods
  *
- * A provider is a table of methods under one prefix ("tools/"), each with the
- * revisions it belongs to.  Which providers there are is a list in mcp.c; to
- * add one (resources, prompts, tasks) is a file with its table and a line in
- * that list.
+ * A provider is a table of methods, each with the revisions it belongs to.
+ * Which providers there are is a list in mcp.c; to add one (resources, prompts,
+ * tasks) is a file with its table and a line in that list.
  */
 #ifndef MCP_PROVIDER_H
 #define MCP_PROVIDER_H
@@ -40,7 +39,6 @@ struct mcp_notice {
 };
 
 struct mcp_provider {
-	const char *prefix;     /* of all its methods; "": any */
 	const char *capability; /* what initialize announces; NULL: nothing */
 	const struct mcp_method *methods;
 	size_t nmethods;

@@ -12,17 +12,14 @@ static const struct mcp_notice plain_notices[] = {
 };
 static const struct mcp_method things_methods[] = {
     {"things/list", 20241105, 0, NULL},
-    {"ping", 20241105, 0, NULL}, /* not below its prefix */
 };
 static const struct mcp_provider plain = {
-    .prefix = "",
     .methods = plain_methods,
     .nmethods = ARRAY_LEN(plain_methods),
     .notices = plain_notices,
     .nnotices = ARRAY_LEN(plain_notices),
 };
 static const struct mcp_provider things = {
-    .prefix = "things/",
     .methods = things_methods,
     .nmethods = ARRAY_LEN(things_methods),
 };
@@ -39,7 +36,7 @@ rev(const char *date)
 	return NULL;
 }
 
-TEST(a_method_is_found_by_its_whole_name_below_its_prefix)
+TEST(a_method_is_found_by_its_whole_name)
 {
 	const struct era_revision *r = rev("2025-06-18");
 
