@@ -195,14 +195,15 @@ struct http_exchange {
 	char target[];
 };
 
-/* An answer beside evhttp. */
+/* An error's status, as it is said. */
 struct http_refusal {
 	int status;
-	const char *code;
+	const char *reason;
+	const char *code; /* NULL: never said beside evhttp */
 	const char *message;
 };
 
-/* http_status.c */
+/* http_refuse.c */
 /* http_reason - for a status line; NULL: evhttp's own word is right */
 const char *http_reason(int status);
 /* http_refusal - of this status; 400's for one that has none */
@@ -216,6 +217,12 @@ json_t *http_problem_member(
 char *http_problem_dump(int status, json_t *error);
 void http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX]);
 void http_stat_count(struct http_server *s, int status);
+/* http_refuse_now - answer in our own words beside evhttp, and close */
+void http_refuse_now(struct http_conn *c, int status);
+/* http_refuse_later - from a later turn: answer status, close; -1: just close
+ */
+void http_refuse_later(struct http_conn *c, int status);
+void http_refuse_free_lingers(struct http_server *s);
 
 /* http_accept.c */
 void http_accept_init(struct http_server *s);
@@ -223,14 +230,6 @@ void http_accept_clear(struct http_server *s);
 /* http_accept_update - as s->paused and s->draining want it */
 void http_accept_update(struct http_server *s);
 void http_accept_pause(struct http_server *s);
-
-/* http_refuse.c */
-/* http_refuse_now - answer in our own words beside evhttp, and close */
-void http_refuse_now(struct http_conn *c, int status);
-/* http_refuse_later - from a later turn: answer status, close; -1: just close
- */
-void http_refuse_later(struct http_conn *c, int status);
-void http_refuse_free_lingers(struct http_server *s);
 
 /* http_head.c */
 void http_head_begin(struct http_head *h);

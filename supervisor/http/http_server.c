@@ -9,9 +9,9 @@
  *	http_conn                         one connection
  *	http_head                         lines of a head
  *	http_out                          what waits to be sent
- *	http_accept  http_refuse          listening; answers beside evhttp
  *	http_handshake                    TLS before the first request (tls)
- *	http_status                       words and counters
+ *	http_accept  http_refuse          listening; words, and answers beside
+ *					  evhttp
  *	limiter      forwarded            what an address may; what a proxy says
  */
 #include "supervisor/http/http_int.h"

@@ -234,16 +234,17 @@ beat(struct mcp *m, uint64_t now_ms)
 }
 
 void
-mcp_tick(struct mcp *m, uint64_t now_ms)
+mcp_tick(struct mcp *m, uint64_t mono_ms)
 {
 	struct mcp_exchange *x = TAILQ_FIRST(&m->exchanges);
 	struct mcp_exchange *next;
 
-	for (; x != NULL && x->since_ms + STREAM_AFTER_MS <= now_ms; x = next) {
+	for (; x != NULL && x->since_ms + STREAM_AFTER_MS <= mono_ms;
+	     x = next) {
 		exchange_pin(x);
 		exchange_stream_open(x);
 		next = TAILQ_NEXT(x, link);
 		(void)exchange_unpin(x);
 	}
-	beat(m, now_ms);
+	beat(m, mono_ms);
 }

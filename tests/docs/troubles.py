@@ -169,8 +169,8 @@ def codes():
                     http.add(code)
         http |= set(re.findall(
             r'struct check_refusal\)\{\d+, "([a-z_]+)"', source))
-    http |= matches("supervisor/http/http_status.c",
-                    r'\{\d{3}, "([a-z_]+)",')
+    http |= matches("supervisor/http/http_refuse.c",
+                    r'\{\d{3}, "[A-Za-z -]+", "([a-z_]+)",')
     http |= matches("supervisor/http/http_reply.c",
                     r'(?:ERR_\w+, \d+|error_text\(x, 500), "([a-z_]+)"')
     tools = matches("supervisor/tools/tools.c", r'return "([A-Z_]+)"')
