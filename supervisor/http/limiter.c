@@ -187,14 +187,16 @@ entry_of(struct limiter *l, const uint8_t *key, size_t n,
 	struct limiter_place *set = set_of(l, key, n);
 	struct limiter_place *known = entry_find(l, key, n);
 
-	for (size_t i = 0; i < WAYS && known == NULL; i++) {
+	if (known != NULL)
+		return known;
+	for (size_t i = 0; i < WAYS; i++) {
 		if (&set[i] == given || !entry_is_new(l, &set[i], now_ms))
 			continue;
-		known = &set[i];
-		*known = (struct limiter_place){.key_len = (uint8_t)n};
-		memcpy(known->key, key, n);
+		set[i] = (struct limiter_place){.key_len = (uint8_t)n};
+		memcpy(set[i].key, key, n);
+		return &set[i];
 	}
-	return known;
+	return NULL;
 }
 
 /* By which keys an address is counted, the narrow one first. */

@@ -35,17 +35,22 @@ expect(const struct tool *tool, json_t *o, const char *want)
 	free(text);
 }
 
+static void
+expect_of(const struct tool *tool, const char *result, const char *want)
+{
+	expect(tool, quoted_json(result), want);
+}
+
 TEST(what_was_done_with_its_text_stands_behind_what_it_printed)
 {
-	expect(&tool_run_sandbox,
-	    quoted_json(
-		"{'run_id':'ID','final':{'state':'completed','commands':["
-		"{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
-		"'stderr':'e\\n','note':'so it was'}]}}"),
+	expect_of(&tool_run_sandbox,
+	    "{'run_id':'ID','final':{'state':'completed','commands':["
+	    "{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
+	    "'stderr':'e\\n','note':'so it was'}]}}",
 	    "run ID completed\nexit code 0\na\nstderr:\ne\n[so it was]\n");
-	expect(&tool_execute_code,
-	    quoted_json("{'status':'success','exit_code':0,'output':'a\\n',"
-			"'note':'so it was'}"),
+	expect_of(&tool_execute_code,
+	    "{'status':'success','exit_code':0,'output':'a\\n',"
+	    "'note':'so it was'}",
 	    "exit code 0\na\n[so it was]\n");
 }
 
@@ -61,15 +66,13 @@ TEST(a_short_run_is_its_end_and_its_output)
 
 TEST(several_commands_are_numbered_and_each_end_is_told)
 {
-	expect(&tool_get_run,
-	    quoted_json(
-		"{'run_id':'ID','state':'failed','error':'e','commands':["
-		"{'end_reason':'exit','exit_code':3,'stdout':'a',"
-		"'stderr':'b\\n'},"
-		"{'end_reason':'timeout','timeout_ms':50},"
-		"{'end_reason':'signal','signal':9},"
-		"{'end_reason':'start_failed','error':'x: not found'},"
-		"{'status':'canceled'}]}"),
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'failed','error':'e','commands':["
+	    "{'end_reason':'exit','exit_code':3,'stdout':'a',"
+	    "'stderr':'b\\n'},{'end_reason':'timeout','timeout_ms':50},"
+	    "{'end_reason':'signal','signal':9},"
+	    "{'end_reason':'start_failed','error':'x: not found'},"
+	    "{'status':'canceled'}]}",
 	    "run ID failed: e\n"
 	    "command 0: exit code 3\na\nstderr:\nb\n"
 	    "command 1: killed after 50 ms (timeout)\n"
@@ -80,14 +83,12 @@ TEST(several_commands_are_numbered_and_each_end_is_told)
 
 TEST(what_the_memory_limit_killed_is_told_where_it_ends_well)
 {
-	expect(&tool_get_run,
-	    quoted_json("{'run_id':'ID','state':'completed','commands':["
-			"{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
-			"'memory_kills':1},"
-			"{'end_reason':'memory','exit_code':137,"
-			"'memory_kills':1},"
-			"{'end_reason':'memory','exit_code':137,"
-			"'memory_kills':3}]}"),
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'completed','commands':["
+	    "{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
+	    "'memory_kills':1},{'end_reason':'memory','exit_code':137,"
+	    "'memory_kills':1},{'end_reason':'memory','exit_code':137,"
+	    "'memory_kills':3}]}",
 	    "run ID completed\n"
 	    "command 0: exit code 0\na\n"
 	    "the sandbox's memory limit killed 1 process meanwhile\n"
@@ -103,10 +104,10 @@ TEST(what_the_memory_limit_killed_is_told_where_it_ends_well)
 
 TEST(artifacts_are_named_with_where_they_are)
 {
-	expect(&tool_get_run,
-	    quoted_json("{'run_id':'ID','identifier':'box','state':'completed',"
-			"'commands':[],'artifacts':[{'path':'a.txt','size':3},"
-			"{'path':'d/b','size':0}]}"),
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','identifier':'box','state':'completed',"
+	    "'commands':[],'artifacts':[{'path':'a.txt','size':3},"
+	    "{'path':'d/b','size':0}]}",
 	    "run ID completed\nartifacts below /artifacts/box/ID: "
 	    "a.txt (3 bytes), d/b (0 bytes)\n");
 }
@@ -114,13 +115,11 @@ TEST(artifacts_are_named_with_where_they_are)
 /* A file may have any name. */
 TEST(names_and_messages_keep_to_their_line)
 {
-	expect(&tool_get_run,
-	    quoted_json(
-		"{'run_id':'ID','identifier':'box','state':'failed',"
-		"'error':'\\u001b[31mbad\\n','commands':["
-		"{'end_reason':'start_failed','error':'\\u001b[1mx\\n'}],"
-		"'artifacts':[{'path':'a\\nexit code 0\\u009b31m',"
-		"'size':3}]}"),
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','identifier':'box','state':'failed',"
+	    "'error':'\\u001b[31mbad\\n','commands':["
+	    "{'end_reason':'start_failed','error':'\\u001b[1mx\\n'}],"
+	    "'artifacts':[{'path':'a\\nexit code 0\\u009b31m','size':3}]}",
 	    "run ID failed:  [31mbad \n"
 	    "ended by start_failed: ?[1mx?\n"
 	    "artifacts below /artifacts/box/ID: a?exit code 0?31m (3 bytes)\n");
@@ -128,13 +127,12 @@ TEST(names_and_messages_keep_to_their_line)
 
 TEST(what_was_cut_is_counted_exactly)
 {
-	expect(&tool_get_run,
-	    quoted_json("{'run_id':'ID','state':'completed','commands':[{"
-			"'end_reason':'exit','exit_code':0,'stdout':'head\\n',"
-			"'stdout_tail':'tail','stdout_bytes':1009,"
-			"'stdout_truncated':true,'stdout_dropped':1000,"
-			"'stderr':'e','stderr_bytes':8,'stderr_truncated':true}"
-			"]}"),
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'completed','commands':["
+	    "{'end_reason':'exit','exit_code':0,'stdout':'head\\n',"
+	    "'stdout_tail':'tail','stdout_bytes':1009,"
+	    "'stdout_truncated':true,'stdout_dropped':1000,'stderr':'e',"
+	    "'stderr_bytes':8,'stderr_truncated':true}]}",
 	    "run ID completed\nexit code 0\nhead\n"
 	    "[... 1000 bytes left out; get_run with cursor \"0\" pages through "
 	    "all ...]\n"
@@ -178,11 +176,11 @@ TEST(of_what_is_no_text_the_bytes_are_counted)
 
 TEST(a_head_and_a_tail_that_meet_are_one)
 {
-	expect(&tool_get_run,
-	    quoted_json("{'run_id':'ID','state':'completed','commands':[{"
-			"'end_reason':'exit','exit_code':0,'stdout':'one li',"
-			"'stdout_tail':'ne\\n','stdout_bytes':9,"
-			"'stdout_truncated':true,'stdout_dropped':0}]}"),
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'completed','commands':["
+	    "{'end_reason':'exit','exit_code':0,'stdout':'one li',"
+	    "'stdout_tail':'ne\\n','stdout_bytes':9,"
+	    "'stdout_truncated':true,'stdout_dropped':0}]}",
 	    "run ID completed\nexit code 0\none line\n");
 }
 
