@@ -187,6 +187,24 @@ rest(struct quota_use *u)
 	}
 }
 
+/* What was counted here goes to the database. */
+static void
+flush(struct quota_uses *all)
+{
+	struct quota_use *u;
+
+	all->flushed_ms = all->counted_ms;
+	TAILQ_FOREACH (u, &all->list, link) {
+		if (u->refusals == 0)
+			continue;
+		store_usage_add(all->store,
+		    &(struct store_day){.tenant = u->tenant.n,
+			.day = store_day_of(all->counted_ms),
+			.refusals = u->refusals});
+		u->refusals = 0;
+	}
+}
+
 void
 quota_uses_tick(struct quota_uses *all)
 {
@@ -203,7 +221,7 @@ quota_uses_tick(struct quota_uses *all)
 	sched_turn(all->engine);
 	if (all->counted_ms >= all->flushed_ms + FLUSH_MS ||
 	    all->counted_ms < all->flushed_ms)
-		quota_uses_flush(all);
+		flush(all);
 }
 
 void
@@ -281,7 +299,7 @@ quota_uses_recount(struct quota_uses *all, int64_t wall_ms)
 	struct quota_use *u;
 
 	if (is_new_day) {
-		quota_uses_flush(all);
+		flush(all);
 		store_usage_forget(all->store, store_day_of(wall_ms));
 	}
 	all->counted_ms = wall_ms;
@@ -332,55 +350,32 @@ quota_use_end_run(struct quota_use *u, const struct store_run *row)
 		    store_day_of(u->all->counted_ms));
 }
 
-void
-quota_uses_flush(struct quota_uses *all)
-{
-	struct quota_use *u;
-
-	all->flushed_ms = all->counted_ms;
-	TAILQ_FOREACH (u, &all->list, link) {
-		if (u->refusals == 0)
-			continue;
-		store_usage_add(all->store,
-		    &(struct store_day){.tenant = u->tenant.n,
-			.day = store_day_of(all->counted_ms),
-			.refusals = u->refusals});
-		u->refusals = 0;
-	}
-}
-
 /* ---- what there is */
+
+uint64_t
+quota_use_divide(uint64_t total, uint64_t n, uint64_t least)
+{
+	uint64_t by = 1;
+
+	while (by < n)
+		by *= 2;
+	return total / by < least ? least : total / by;
+}
 
 uint32_t
 quota_use_cpu_shares(const struct quota_use *u)
 {
-	uint64_t all = (uint64_t)limit_of(u, QUOTA_WEIGHT) * SHARES / 100;
-	uint64_t n = 1;
+	uint64_t n =
+	    quota_use_divide((uint64_t)limit_of(u, QUOTA_WEIGHT) * SHARES / 100,
+		u->sandboxes, SHARES_MIN);
 
-	while (n < u->sandboxes)
-		n *= 2;
-	all /= n;
-	return (uint32_t)(all < SHARES_MIN ? SHARES_MIN :
-		all > SHARES_MAX           ? SHARES_MAX :
-					     all);
+	return n > SHARES_MAX ? SHARES_MAX : (uint32_t)n;
 }
 
 void
 quota_use_add_busy(struct quota_use *u)
 {
 	u->busy_so_far++;
-}
-
-unsigned int
-quota_use_busy(const struct quota_use *u)
-{
-	return u->busy;
-}
-
-unsigned int
-quota_use_place(const struct quota_use *u)
-{
-	return u->place;
 }
 
 unsigned int

@@ -33,25 +33,26 @@ struct quota_use {
 	struct quota_uses *all;
 	struct tenant_id tenant;
 	struct sched_lane lane;   /* its runs */
-	struct sched_lane engine; /* what it asks of the engine, ... */
-	struct sched_queue asked; /* in order; */
-	unsigned int begun;       /* of a backlog, at most until a rest, ... */
-	unsigned int rest;        /* and ticks that are left of one */
+	struct sched_lane engine; /* what it asks of the engine */
+	struct sched_queue asked; /* of the engine, in order */
+	unsigned int begun;       /* turns of a backlog, until it has a rest */
+	unsigned int rest;        /* ticks that are left of one */
 	uint64_t sandboxes;
 	uint64_t nano_cpus;    /* of them */
 	uint64_t memory_bytes; /* of them */
 	uint64_t streams;
-	unsigned int busy; /* sandboxes that are, as of the last tick, ... */
-	unsigned int
-	    busy_so_far;    /* and as far as they are counted in this one */
-	unsigned int place; /* among those that have busy ones; has_place */
+	unsigned int busy;        /* sandboxes, between the last two recounts */
+	unsigned int busy_so_far; /* since the last one */
+	/* Its own among the tenants that have busy sandboxes, from 0 on, for as
+	 * long as it has some; of more than 64 tenants some share one. */
+	unsigned int place;
 	bool has_place;
 	uint64_t worked_ms; /* when it had the engine or a command at work */
 	uint64_t ended;     /* runs, then */
 	uint64_t day_ms;    /* of runs that ended, today (UTC) */
 	uint64_t going_ms;  /* of those that go: as of the last recount */
 	uint64_t refusals;  /* that are not in the database yet */
-	uint64_t refused[QUOTA_COUNT]; /* since the start, and so on */
+	uint64_t refused[QUOTA_COUNT]; /* since the start, as what follows */
 	uint64_t requests;
 	uint64_t runs_completed, runs_failed, runs_canceled;
 	uint64_t output_bytes;
@@ -99,23 +100,18 @@ void quota_uses_recount(struct quota_uses *all, int64_t wall_ms);
 void quota_use_add_going(struct quota_use *u, const struct store_run *row);
 void quota_use_drop_going(struct quota_use *u, const struct store_run *row);
 void quota_use_end_run(struct quota_use *u, const struct store_run *row);
-/* quota_uses_flush - what was counted here goes to the database */
-void quota_uses_flush(struct quota_uses *all);
 
+/* quota_use_divide - total by n, rounded up to a power of two so that few
+ * engine calls follow from one more of them, but no less than least */
+uint64_t quota_use_divide(uint64_t total, uint64_t n, uint64_t least);
 /* quota_use_cpu_shares - of each of its sandboxes: its weight, divided by their
- * number rounded up to a power of two, so that few engine calls follow from a
- * new one */
+ * number */
 uint32_t quota_use_cpu_shares(const struct quota_use *u);
 
-/* quota_use_add_busy - one of its sandboxes is.  quota_use_busy: as many as
- * were counted between the last two of quota_uses_recount */
+/* quota_use_add_busy - one of its sandboxes is */
 void quota_use_add_busy(struct quota_use *u);
-unsigned int quota_use_busy(const struct quota_use *u);
 /* quota_use_processors - of this host */
 unsigned int quota_use_processors(const struct quota_use *u);
-/* quota_use_place - its own among the tenants that have busy sandboxes, from 0
- * on, for as long as it has; of more than 64 of them some share one */
-unsigned int quota_use_place(const struct quota_use *u);
 /* quota_use_is_crowded - other tenants are at work, or were some seconds ago.
  * Never on a server that is open. */
 bool quota_use_is_crowded(const struct quota_use *u);

@@ -53,19 +53,6 @@ add_trace(struct runspec_command *c, const char *traceparent)
 	c->env[c->nenv] = NULL;
 }
 
-static void
-drop_trace(struct runspec_command *c, const char *traceparent)
-{
-	const char *last = c->nenv == 0 ? "" : c->env[c->nenv - 1];
-	size_t n = strlen(TRACE_VARIABLE "=");
-
-	if (strncmp(last, TRACE_VARIABLE "=", n) != 0 ||
-	    strcmp(last + n, traceparent) != 0)
-		return;
-	free(c->env[--c->nenv]);
-	c->env[c->nenv] = NULL;
-}
-
 void
 run_wish_forget_trace(struct runspec_command *c, const char *trace)
 {
@@ -104,7 +91,7 @@ run_wish_encode(struct run_wish *w, uint8_t **out, size_t *n, struct err *e)
 		each_command(w, add_trace);
 	if (encode_spec(&w->spec, &b, e) != 0) {
 		if (is_traced)
-			each_command(w, drop_trace);
+			each_command(w, run_wish_forget_trace);
 		if (!is_traced || encode_spec(&w->spec, &b, e) != 0) {
 			buf_clear(&b);
 			return ERR_INVAL;

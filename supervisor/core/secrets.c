@@ -388,21 +388,20 @@ secrets_forget(struct secrets *ss, struct tenant_id tenant)
 
 /* ---- references */
 
+bool
+secrets_is_reference(const char *value)
+{
+	return strncmp(value, REFERENCE, strlen(REFERENCE)) == 0;
+}
+
 /* The name that a variable refers to, if it is one; NULL: it is its own value.
  */
 static const char *
 reference_of(const char *pair)
 {
 	const char *value = strchr(pair, '=') + 1;
-	size_t n = strlen(REFERENCE);
 
-	return strncmp(value, REFERENCE, n) == 0 ? value + n : NULL;
-}
-
-bool
-secrets_is_reference(const char *value)
-{
-	return strncmp(value, REFERENCE, strlen(REFERENCE)) == 0;
+	return secrets_is_reference(value) ? value + strlen(REFERENCE) : NULL;
 }
 
 bool

@@ -34,19 +34,6 @@ share_tick(struct share_held *h, struct quota_use *u, bool is_at_work)
 		quota_use_add_busy(u);
 }
 
-/* What each of its busy sandboxes has of total: divided by a power of two, so
- * that few engine calls follow from one more. */
-static uint64_t
-divide(uint64_t total, unsigned int busy, uint64_t least)
-{
-	uint64_t n = 1;
-
-	while (n < busy)
-		n *= 2;
-	total /= n;
-	return total < least ? least : total;
-}
-
 /* Half of two by time would leave none free at times: by number it does. */
 static void
 put_processors(struct share *s, const struct quota_use *u, uint64_t percent)
@@ -57,7 +44,7 @@ put_processors(struct share *s, const struct quota_use *u, uint64_t percent)
 	if (all < 2)
 		return;
 	s->cpus = cpus == 0 ? 1 : cpus;
-	s->first_cpu = quota_use_place(u) * s->cpus % all;
+	s->first_cpu = u->place * s->cpus % all;
 }
 
 static void
@@ -67,16 +54,16 @@ put_bounds(struct share *s, const struct quota_use *u, const struct conf *conf,
 	uint64_t percent = (uint64_t)conf_int(conf, CONF_CROWDED_CPU_PERCENT);
 	uint64_t mib = (uint64_t)conf_int(conf, CONF_CROWDED_OUTPUT_MB_S);
 	uint64_t all = (uint64_t)quota_use_processors(u) * NANO;
-	unsigned int busy = quota_use_busy(u);
 
 	if (percent < 100) {
-		s->nano_cpus = divide(all / 100 * percent, busy, NANO_MIN);
+		s->nano_cpus =
+		    quota_use_divide(all / 100 * percent, u->busy, NANO_MIN);
 		put_processors(s, u, percent);
 	}
 	if (s->nano_cpus >= own_nano_cpus)
 		s->nano_cpus = 0;
 	if (mib != 0)
-		s->output_bytes_s = divide(mib * MIB, busy, MIB);
+		s->output_bytes_s = quota_use_divide(mib * MIB, u->busy, MIB);
 }
 
 static bool
