@@ -393,7 +393,8 @@ ground_open(const char *identifier)
 	return sb;
 }
 
-/* A run of one command, with a reference; its row is written at g.when. */
+/* A run of one command, with a reference that need not be given back; its row
+ * is written at g.when. */
 static inline struct run *
 ground_run_of(struct sandbox *sb, bool lock, uint32_t timeout_ms)
 {
@@ -451,7 +452,8 @@ ground_start_core(void)
 		fail_msg("%s", e.msg);
 }
 
-/* As a crash, but for what is queued for the database. */
+/* As a crash, but for what is queued for the database.  Runs go with it,
+ * whoever has a reference. */
 static inline void
 ground_stop_core(void)
 {
@@ -462,12 +464,23 @@ ground_stop_core(void)
 			(void)close(g.worker[i].spool);
 		g.worker[i].spool = -1;
 	}
-	/* Runs are forced out, and give their logs back, before the store. */
 	core_free(g.core);
 	store_close(g.store);
 	g.core = NULL;
 	for (int k = 0; k < 3; k++) /* libevent frees a turn later */
 		(void)event_base_loop(g.base, EVLOOP_NONBLOCK);
+}
+
+static inline struct run *
+ground_restart(const struct uuid *run)
+{
+	struct run *r;
+
+	ground_stop_core();
+	ground_start_core();
+	r = runs_find_uuid(core_runs(g.core), g.who->tenant, run);
+	assert_non_null(r);
+	return run_ref(r);
 }
 
 static inline void

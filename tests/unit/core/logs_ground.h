@@ -84,30 +84,60 @@ take_nread(void)
 	return n;
 }
 
-/* ---- the ground: a base, logs with some threads */
+/* ---- the ground: a base, logs with some threads, a log of a run */
 
-struct ground {
+static struct {
 	struct event_base *base;
 	struct logs *logs;
-};
+	struct made_log log;
+} g;
 
+/* Views that are open go with it. */
 static inline void
-ground_open(struct ground *g, unsigned int threads)
+ground_close(void)
 {
-	struct err e;
-
-	gate_set(false);
-	g->base = event_base_new();
-	assert_non_null(g->base);
-	assert_int_equal(logs_new(g->base, threads, &g->logs, &e), 0);
-	(void)take_nread();
+	logs_free(g.logs);
+	g.logs = NULL;
+	if (g.base != NULL)
+		event_base_free(g.base);
+	g.base = NULL;
 }
 
 static inline void
-ground_close(struct ground *g)
+ground_open(unsigned int threads)
 {
-	logs_free(g->logs);
-	event_base_free(g->base);
+	struct err e;
+
+	ground_close();
+	gate_set(false);
+	g.base = event_base_new();
+	assert_non_null(g.base);
+	assert_int_equal(logs_new(g.base, threads, &g.logs, &e), 0);
+	(void)take_nread();
+}
+
+static inline int
+ground_set_up(void **state)
+{
+	(void)state;
+	ground_open(1);
+	return 0;
+}
+
+static inline int
+ground_tear_down(void **state)
+{
+	(void)state;
+	ground_close();
+	buf_clear(&g.log.b);
+	return 0;
+}
+
+/* Of the ground's log, as it is now. */
+static inline struct log_view *
+open_view(void)
+{
+	return log_view_open(g.logs, file_of_log(&g.log), 1, &caps);
 }
 
 struct answer {
@@ -180,58 +210,66 @@ read_cb(int rc, const struct log_records *got, const struct err *why, void *arg)
 }
 
 static inline void
-await(const struct ground *g, const struct answer *a)
+await(const struct answer *a)
 {
 	while (a->calls == 0)
-		assert_int_equal(event_base_loop(g->base, EVLOOP_ONCE), 0);
+		assert_int_equal(event_base_loop(g.base, EVLOOP_ONCE), 0);
 	assert_int_equal(a->calls, 1);
 }
 
 static inline struct answer
-digest_now(const struct ground *g, struct log_view *v, uint64_t upto)
+digest_now(struct log_view *v, uint64_t upto)
 {
 	struct answer a = {0};
 
 	log_view_digest(v, upto, digest_cb, &a, NULL);
 	assert_int_equal(a.calls, 0); /* never inside the call */
-	await(g, &a);
+	await(&a);
 	return a;
 }
 
 static inline struct answer
-read_now(const struct ground *g, struct log_view *v, uint64_t from,
-    uint64_t upto, size_t max)
+read_now(struct log_view *v, uint64_t from, uint64_t upto, size_t max)
 {
 	struct answer a = {0};
 
 	log_view_read(
 	    v, &(struct log_at){from, 0}, upto, max, read_cb, &a, NULL);
 	assert_int_equal(a.calls, 0);
-	await(g, &a);
+	await(&a);
 	return a;
 }
 
 /* A command that prints mib MiB in records of that many bytes. */
 static inline void
-make_log(struct made_log *l, size_t mib, size_t record)
+make_log(size_t mib, size_t record)
 {
-	begin_log(l);
-	put_started(l, 0);
-	while (l->bytes[0] < mib * MIB)
-		put_output(l, RUNLOG_STDOUT, record);
+	begin_log(&g.log);
+	put_started(&g.log, 0);
+	while (g.log.bytes[0] < mib * MIB)
+		put_output(&g.log, RUNLOG_STDOUT, record);
 }
 
 static inline void
-check_digest(const struct answer *a, const struct made_log *l)
+check_digest(const struct answer *a)
 {
-	uint64_t n = l->bytes[0];
+	uint64_t n = g.log.bytes[0];
 
 	assert_int_equal(a->rc, 0);
-	assert_int_equal(a->scanned, buf_len(&l->b));
+	assert_int_equal(a->scanned, buf_len(&g.log.b));
 	assert_int_equal(a->bytes, n);
 	assert_pattern(&a->head, 0, MIB, RUNLOG_STDOUT);
 	assert_pattern(
 	    &a->tail, n - LOG_TAIL_BYTES, LOG_TAIL_BYTES, RUNLOG_STDOUT);
+}
+
+static inline void
+expect_digest(struct log_view *v, uint64_t upto)
+{
+	struct answer a = digest_now(v, upto);
+
+	check_digest(&a);
+	answer_clear(&a);
 }
 
 #endif

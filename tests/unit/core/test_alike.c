@@ -261,8 +261,6 @@ TEST(a_foreign_id_makes_the_work_of_an_unknown_one)
 		assert_alike(&questions[i], "a run that ended", ended);
 		assert_alike(&questions[i], "a run that goes on", running);
 	}
-	run_unref(running);
-	run_unref(ended);
 }
 
 /* So that it is known to be seen: the own run is read. */

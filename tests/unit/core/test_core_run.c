@@ -14,7 +14,6 @@ TEST(a_run_goes_right_behind_its_sandbox)
 	expect_told(0, "start 1");
 	assert_string_equal(ground_told(0), "create 1\nsettled 1\nstart 1\n");
 	assert_int_equal(r->phase, RUN_SENT);
-	run_unref(r);
 }
 
 TEST(an_end_is_told_when_it_is_on_disk)
@@ -37,7 +36,6 @@ TEST(an_end_is_told_when_it_is_on_disk)
 	assert_int_equal(core_counters(g.core)->total.commands_completed, 1);
 	expect_told(0, "forget 1");
 	assert_null(runs_find(core_runs(g.core), 1));
-	run_unref(r);
 }
 
 TEST(a_failed_command_fails_its_run)
@@ -51,15 +49,15 @@ TEST(a_failed_command_fails_its_run)
 	ground_wait_over(r);
 	assert_int_equal(r->row.state, RUN_STATE_FAILED);
 	assert_string_equal(r->row.error, "command 0 failed with exit 3");
-	run_unref(r);
 }
 
 TEST(a_cancel_before_its_turn_ends_it_here)
 {
 	struct sandbox *sb = ground_open("box");
-	struct run *first = ground_run(sb, true);
-	struct run *second = ground_run(sb, true);
+	struct run *second;
 
+	(void)ground_run(sb, true);
+	second = ground_run(sb, true);
 	expect_told(0, "start 1");
 	assert_int_equal(second->phase, RUN_WAITING);
 	assert_int_equal(sched_queue_waits(&sb->queue), SCHED_WAITS_FOR_LOCK);
@@ -68,8 +66,6 @@ TEST(a_cancel_before_its_turn_ends_it_here)
 	assert_int_equal(second->row.state, RUN_STATE_CANCELED);
 	assert_false(was_told(0, "start 2"));
 	assert_false(was_told(0, "cancel 2"));
-	run_unref(first);
-	run_unref(second);
 }
 
 TEST(a_cancel_after_it_was_sent_is_the_workers)
@@ -84,7 +80,6 @@ TEST(a_cancel_after_it_was_sent_is_the_workers)
 	ground_wait_over(r);
 	assert_int_equal(r->row.state, RUN_STATE_CANCELED);
 	assert_string_equal(r->row.error, "the run was canceled");
-	run_unref(r);
 }
 
 TEST(a_cancel_is_told_again_to_the_next_worker)
@@ -100,7 +95,6 @@ TEST(a_cancel_is_told_again_to_the_next_worker)
 	expect_told(0, "cancel 1");
 	assert_string_equal(
 	    ground_told(0), "adopt 1\nstart 1\ncancel 1\nsettled 1\n");
-	run_unref(r);
 }
 
 TEST(late_news_of_a_run_that_is_over_change_nothing)
@@ -115,7 +109,6 @@ TEST(late_news_of_a_run_that_is_over_change_nothing)
 	say_begun(0, 1);
 	assert_int_equal(r->row.end_reason, RUNLOG_TIMEOUT);
 	assert_int_equal(r->row.state, RUN_STATE_FAILED);
-	run_unref(r);
 }
 
 TEST(only_so_many_runs_of_a_sandbox_go_at_a_time)
@@ -135,8 +128,6 @@ TEST(only_so_many_runs_of_a_sandbox_go_at_a_time)
 	say_ended(0, 1, RUNLOG_CANCELED);
 	(void)snprintf(line, sizeof(line), "start %u", limit + 1);
 	expect_told(0, line);
-	for (unsigned int i = 0; i <= limit; i++)
-		run_unref(r[i]);
 }
 
 TEST(a_file_of_a_run_that_is_over_is_not_taken)
@@ -155,7 +146,6 @@ TEST(a_file_of_a_run_that_is_over_is_not_taken)
 	ground_settle(0);
 	ground_wait_over(r);
 	assert_int_equal(r->row.nartifacts, 0);
-	run_unref(r);
 }
 
 /* ---- its time, when nobody else looks at it */
@@ -192,9 +182,6 @@ TEST(a_run_over_all_its_limits_ends_though_nobody_says_so)
 	expect_told(0, "start 2");
 	assert_int_equal(waits->row.sandbox, 2);
 	say_removed(0, 1, 0);
-	run_unref(silent);
-	run_unref(other);
-	run_unref(waits);
 }
 
 TEST(the_time_of_a_run_begins_when_its_sandbox_is_up)
@@ -205,7 +192,6 @@ TEST(the_time_of_a_run_begins_when_its_sandbox_is_up)
 	assert_int_equal(r->deadline_ms, 0);
 	say_ready(0, 1);
 	assert_true(r->deadline_ms >= clock_mono_ms() + 1000);
-	run_unref(r);
 }
 
 TEST(a_worker_that_was_away_gets_the_grace_again)
@@ -225,7 +211,6 @@ TEST(a_worker_that_was_away_gets_the_grace_again)
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(r);
 	assert_int_equal(r->row.end_reason, RUNLOG_EXIT);
-	run_unref(r);
 }
 
 /* ---- places, descriptors */
@@ -233,11 +218,11 @@ TEST(a_worker_that_was_away_gets_the_grace_again)
 TEST(one_sandbox_does_not_take_all_places)
 {
 	struct sandbox *sb = ground_open("box"), *other = ground_open("other");
-	struct run *first, *second;
+	struct run *second;
 	struct err e;
 
 	set_conf("MAX_SANDBOX_RUNS", "2");
-	first = ground_run(sb, true);
+	(void)ground_run(sb, true);
 	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
 	second = ground_run(sb, true);
 	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), ERR_LIMIT);
@@ -246,8 +231,6 @@ TEST(one_sandbox_does_not_take_all_places)
 	assert_int_equal(core_admit_run(g.core, g.who, NULL, &e), 0);
 	run_cancel(second, RUNLOG_CANCELED);
 	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
-	run_unref(first);
-	run_unref(second);
 }
 
 TEST(a_lost_run_ends_with_what_its_log_says_without_a_descriptor)
@@ -272,7 +255,6 @@ TEST(a_lost_run_ends_with_what_its_log_says_without_a_descriptor)
 	assert_int_equal(r->row.end_reason, RUNLOG_LOST);
 	assert_true(r->row.started_ms != 0);
 	assert_int_equal(r->row.commands[0].stdout_bytes, sizeof(out));
-	run_unref(r);
 }
 
 TEST(what_a_worker_writes_late_is_in_nobody_elses_log)
@@ -296,7 +278,6 @@ TEST(what_a_worker_writes_late_is_in_nobody_elses_log)
 	assert_int_equal(write(was, late, sizeof(late)), sizeof(late));
 	assert_int_equal(lseek(store_log_fd(next->log), 0, SEEK_END), 0);
 	(void)close(was);
-	run_unref(next);
 }
 
 TEST(a_log_is_used_again_when_its_worker_is_done_with_it)
@@ -325,7 +306,6 @@ TEST(a_log_is_used_again_when_its_worker_is_done_with_it)
 	expect_told(0, "start 2");
 	assert_int_equal(fstat(store_log_fd(r->log), &after), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
-	run_unref(r);
 }
 
 /* ---- a log that comes with the end */
@@ -378,7 +358,6 @@ hold_to_end(bool is_followed)
 	assert_int_equal(lseek(store_log_fd(r->log), 0, SEEK_END),
 	    is_followed ? (off_t)n : 0);
 	assert_int_equal(held_in_rows(said, (size_t)n), 1);
-	run_unref(r);
 }
 
 TEST(a_log_that_comes_with_the_end_is_in_its_row)
@@ -409,7 +388,6 @@ TEST(a_log_in_two_places_is_not_believed)
 	buf_clear(&g.worker[0].held);
 	ground_wait_until(g.worker[0].chan == NULL);
 	assert_int_equal(r->phase, RUN_SENT);
-	run_unref(r);
 }
 
 /* ---- what waits is on disk */
@@ -470,8 +448,6 @@ TEST(what_a_large_run_is_asked_to_do_waits_on_disk)
 	say_ended(0, 2, RUNLOG_CANCELED);
 	ground_wait_over(large);
 	assert_int_equal(runs_asked_bytes(core_runs(g.core)), 0);
-	run_unref(first);
-	run_unref(large);
 }
 
 TEST(each_news_of_a_run_is_a_change)
@@ -485,7 +461,6 @@ TEST(each_news_of_a_run_is_a_change)
 	say_record(0, 1, RUNLOG_RUN_STARTED, "", 0);
 	ground_wait_until(r->row.started_ms != 0);
 	assert_true(r->changes > before);
-	run_unref(r);
 }
 
 TEST(a_new_worker_is_told_of_a_large_run_before_all_was_told)
@@ -505,24 +480,22 @@ TEST(a_new_worker_is_told_of_a_large_run_before_all_was_told)
 	settled = strstr(ground_told(0), "settled 1");
 	assert_non_null(start);
 	assert_true(start < settled);
-	run_unref(large);
 }
 
 TEST(a_new_front_leaves_on_disk_what_waits)
 {
 	struct sandbox *sb = ground_open("box");
-	struct run *first = ground_run(sb, true), *large = large_run(sb);
-	struct uuid uuid = large->row.uuid;
+	struct run *large;
+	struct uuid uuid;
 
+	(void)ground_run(sb, true);
+	large = large_run(sb);
+	uuid = large->row.uuid;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
 	ground_wait_until(large->recorded == RUN_IS_RECORDED);
-	run_unref(first);
-	run_unref(large);
-	ground_stop_core();
-	ground_start_core();
-	large = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
+	large = ground_restart(&uuid);
 	assert_null(large->row.spec);
 	assert_true(large->turn.wants_lock);
 	assert_true(runs_asked_bytes(core_runs(g.core)) > 100000);
@@ -547,8 +520,6 @@ TEST(a_large_run_can_be_canceled_while_its_spec_is_read)
 	run_cancel(large, RUNLOG_CANCELED);
 	expect_told(0, "start 2");
 	expect_told(0, "cancel 2");
-	run_unref(first);
-	run_unref(large);
 }
 
 static void
@@ -583,7 +554,6 @@ lose_spec(const char *sql, enum runlog_reason reason)
 	/* The sandbox has its place again. */
 	first = ground_run(sb, true);
 	expect_told(0, "start 3");
-	run_unref(first);
 }
 
 TEST(a_run_whose_spec_is_gone_ends)
@@ -607,8 +577,6 @@ TEST(a_new_front_ends_what_it_cannot_read)
 	say_ready(0, 1);
 	say_begun(0, 1);
 	ground_wait_until(next->recorded == RUN_IS_RECORDED);
-	run_unref(begun);
-	run_unref(next);
 	ground_stop_core();
 	change_database("UPDATE spec SET data = x'ffffffff'");
 	ground_start_core();
@@ -625,8 +593,6 @@ TEST(a_new_front_ends_what_it_cannot_read)
 	assert_int_equal(next->row.end_reason, RUNLOG_INTERNAL);
 	assert_false(was_told(0, "start 1"));
 	assert_false(was_told(0, "start 2"));
-	run_unref(begun);
-	run_unref(next);
 }
 
 TEST(what_is_queued_has_a_limit_of_bytes)

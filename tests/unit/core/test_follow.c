@@ -96,7 +96,6 @@ TEST(a_log_that_cannot_be_read_is_no_end)
 	ground_wait_until(r.answers == 1);
 	assert_true(r.had_records);
 	follow_close(r.follow);
-	run_unref(run);
 }
 
 TEST(a_run_that_goes_on_is_followed_without_a_descriptor)
@@ -115,7 +114,6 @@ TEST(a_run_that_goes_on_is_followed_without_a_descriptor)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	assert_true(r.had_records);
 	follow_close(r.follow);
-	run_unref(run);
 }
 
 TEST(a_long_log_without_a_descriptor_is_an_error_and_not_empty)
@@ -141,7 +139,6 @@ TEST(a_long_log_without_a_descriptor_is_an_error_and_not_empty)
 	reader_open(&r, run);
 	assert_int_equal(r.open_rc, 0);
 	follow_close(r.follow);
-	run_unref(run);
 }
 
 TEST_MAIN(ground_set_up, ground_tear_down)

@@ -33,44 +33,38 @@ part_cb(int rc, const struct log_records *got, const struct err *why, void *arg)
 }
 
 static void
-read_part(const struct ground *g, struct log_view *v, struct part_answer *a,
-    size_t max)
+read_part(struct log_view *v, struct part_answer *a, size_t max)
 {
 	const struct log_at from = a->at;
 
 	a->calls = 0;
 	log_view_read(v, &from, UINT64_MAX, max, part_cb, a, NULL);
 	while (a->calls == 0)
-		assert_int_equal(event_base_loop(g->base, EVLOOP_ONCE), 0);
+		assert_int_equal(event_base_loop(g.base, EVLOOP_ONCE), 0);
 }
 
 TEST(parts_of_records_make_up_the_output)
 {
 	static const size_t sizes[] = {800, 1016, 5000, 200000};
 	struct log_view *v;
-	struct made_log l;
-	struct ground g;
 
-	ground_open(&g, 1);
-	make_log(&l, 1, 1000);
-	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	make_log(1, 1000);
+	v = open_view();
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		struct part_answer a = {0};
 
-		while (a.at.offset < buf_len(&l.b)) {
+		while (a.at.offset < buf_len(&g.log.b)) {
 			size_t before = buf_len(&a.output);
 
-			read_part(&g, v, &a, sizes[i]);
+			read_part(v, &a, sizes[i]);
 			assert_int_equal(a.rc, 0);
 			assert_true(buf_len(&a.output) <= before + sizes[i]);
 		}
 		assert_int_equal(a.at.skip, 0);
-		assert_pattern(&a.output, 0, (size_t)l.bytes[0], RUNLOG_STDOUT);
+		assert_pattern(
+		    &a.output, 0, (size_t)g.log.bytes[0], RUNLOG_STDOUT);
 		buf_clear(&a.output);
 	}
-	log_view_close(v);
-	buf_clear(&l.b);
-	ground_close(&g);
 }
 
 TEST(a_place_that_is_none_is_refused)
@@ -78,23 +72,17 @@ TEST(a_place_that_is_none_is_refused)
 	static const struct log_at places[] = {
 	    {0, 1}, {1, 0}, {2 * RUNLOG_HEADER_BYTES, 50}};
 	struct log_view *v;
-	struct made_log l;
-	struct ground g;
 
-	ground_open(&g, 1);
-	begin_log(&l);
-	put_started(&l, 0);
-	put_output(&l, RUNLOG_STDOUT, 50);
-	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	begin_log(&g.log);
+	put_started(&g.log, 0);
+	put_output(&g.log, RUNLOG_STDOUT, 50);
+	v = open_view();
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		struct part_answer a = {.at = places[i]};
 
-		read_part(&g, v, &a, 1000);
+		read_part(v, &a, 1000);
 		assert_int_equal(a.rc, ERR_PROTO);
 	}
-	log_view_close(v);
-	buf_clear(&l.b);
-	ground_close(&g);
 }
 
-TEST_MAIN(NULL, NULL)
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -27,7 +27,6 @@ TEST(a_lost_runs_log_ends_with_its_last_record)
 	assert_int_equal(r->row.end_reason, RUNLOG_LOST);
 	assert_int_equal(r->row.spool_bytes, good);
 	assert_int_equal(r->row.commands[0].stdout_bytes, sizeof(out));
-	run_unref(r);
 }
 
 static void
