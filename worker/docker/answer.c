@@ -164,22 +164,11 @@ take_status(struct backend_container *c, const char *status)
 	c->created = strcmp(status, "created") == 0;
 }
 
-/* Two digits and nothing else before end; -1 if it is not so. */
-static int
-parse_pair(const char *s, char end)
-{
-	if (!isdigit((unsigned char)s[0]) || !isdigit((unsigned char)s[1]) ||
-	    s[2] != end)
-		return -1;
-	return (s[0] - '0') * 10 + (s[1] - '0');
-}
-
 int64_t
 answer_time_ms(const char *s)
 {
 	struct tm tm = {0};
 	const char *rest = s == NULL ? NULL : strptime(s, "%Y-%m-%dT%T", &tm);
-	int hours, minutes;
 	int64_t ms;
 
 	if (rest == NULL)
@@ -187,15 +176,10 @@ answer_time_ms(const char *s)
 	if (*rest == '.')
 		rest += 1 + strspn(rest + 1, "0123456789");
 	ms = (int64_t)timegm(&tm) * 1000;
-	if (*rest == 'Z')
-		return ms;
-	if (*rest != '+' && *rest != '-')
+	rest = strptime(rest, "%z", &tm);
+	if (rest == NULL || *rest != '\0')
 		return INT64_MIN;
-	hours = parse_pair(rest + 1, ':');
-	minutes = hours < 0 ? -1 : parse_pair(rest + 4, '\0');
-	if (minutes < 0)
-		return INT64_MIN;
-	return ms - (*rest == '+' ? 1 : -1) * (hours * 60 + minutes) * 60000;
+	return ms - (int64_t)tm.tm_gmtoff * 1000;
 }
 
 /* The year 1 is Go's way to say never.  What cannot be read may have been just

@@ -36,8 +36,7 @@ word(const char *s)
 {
 	char clean[WORD_MAX];
 
-	text_clean(clean, sizeof(clean), s == NULL ? "" : s,
-	    s == NULL ? 0 : strlen(s));
+	text_clean(clean, sizeof(clean), s, strlen(s));
 	return json_string(clean);
 }
 
@@ -81,14 +80,6 @@ seccomp_word(const json_t *host, const struct isolation_host *h)
 	    (p->seccomp_path != NULL && strcmp(s, p->seccomp_path) == 0))
 		return "server";
 	return "other";
-}
-
-static bool
-is_held_down(const json_t *host)
-{
-	const char *s = option(host, "no-new-privileges");
-
-	return s != NULL && (s[0] == '\0' || strcmp(s, "true") == 0);
 }
 
 static json_t *
@@ -181,17 +172,18 @@ isolation_of(const json_t *o, const struct isolation_host *h)
 {
 	const json_t *config = json_object_get(o, "Config");
 	const json_t *host = json_object_get(o, "HostConfig");
-	json_t *out =
-	    json_pack("{s:o, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:b, s:o}",
-		"runtime", word(js_text(host, "Runtime")), "seccomp",
-		seccomp_word(host, h), "users_remapped", is_remapped(host, h),
-		"no_new_privileges", is_held_down(host), "privileged",
-		json_is_true(json_object_get(host, "Privileged")),
-		"capabilities_dropped", capabilities(host, "CapDrop"),
-		"capabilities_added", capabilities(host, "CapAdd"), "network",
-		word(network_of(config, host)), "read_only_root",
-		json_is_true(json_object_get(host, "ReadonlyRootfs")), "limits",
-		limits(config, host));
+	const char *held = option(host, "no-new-privileges");
+	json_t *out = json_pack(
+	    "{s:o, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:b, s:o}", "runtime",
+	    word(js_text(host, "Runtime")), "seccomp", seccomp_word(host, h),
+	    "users_remapped", is_remapped(host, h), "no_new_privileges",
+	    held != NULL && (held[0] == '\0' || strcmp(held, "true") == 0),
+	    "privileged", json_is_true(json_object_get(host, "Privileged")),
+	    "capabilities_dropped", capabilities(host, "CapDrop"),
+	    "capabilities_added", capabilities(host, "CapAdd"), "network",
+	    word(network_of(config, host)), "read_only_root",
+	    json_is_true(json_object_get(host, "ReadonlyRootfs")), "limits",
+	    limits(config, host));
 
 	if (h->advisories != NULL)
 		json_object_set(out, "advisories", h->advisories);
