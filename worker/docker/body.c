@@ -84,15 +84,6 @@ list_of(json_t *only)
 	return a;
 }
 
-static json_t *
-text_of_number(int64_t n)
-{
-	char s[24];
-
-	(void)snprintf(s, sizeof(s), "%lld", (long long)n);
-	return text(s);
-}
-
 static uint64_t
 quota_us(uint64_t nano_cpus, uint64_t period_us)
 {
@@ -203,15 +194,18 @@ labels(const struct body_create *c)
 	put(o, BODY_LABEL_ID, text(c->id));
 	put(o, BODY_LABEL_BOX, text(uuid));
 	put(o, BODY_LABEL_TENANT, text(id->tenant));
-	put(o, BODY_LABEL_CREATED, text_of_number(c->created_ms));
+	put(o, BODY_LABEL_CREATED,
+	    json_sprintf("%lld", (long long)c->created_ms));
 	put(o, BODY_LABEL_FINGERPRINT, text(id->fingerprint));
 	put(o, BODY_LABEL_IMAGE, text(c->spec->template.image));
 	put(o, BODY_LABEL_CPUS,
-	    text_of_number((int64_t)c->spec->template.nano_cpus));
+	    json_sprintf(
+		"%llu", (unsigned long long)c->spec->template.nano_cpus));
 	put(o, BODY_LABEL_MEMORY,
-	    text_of_number((int64_t)c->spec->template.memory_bytes));
+	    json_sprintf(
+		"%llu", (unsigned long long)c->spec->template.memory_bytes));
 	put(o, BODY_LABEL_IDENTIFIER, text(claim->identifier));
-	put(o, BODY_LABEL_GENERATION, text_of_number(claim->generation));
+	put(o, BODY_LABEL_GENERATION, json_sprintf("%u", claim->generation));
 	return o;
 }
 
@@ -220,24 +214,18 @@ binds(const struct backend_wishes *w)
 {
 	json_t *a = json_array();
 
-	for (size_t i = 0; i < w->nmounts; i++) {
-		char *bind = xasprintf(
-		    "%s:%s:ro", w->mounts[i].source, w->mounts[i].target);
-
-		(void)json_array_append_new(a, text(bind));
-		free(bind);
-	}
+	for (size_t i = 0; i < w->nmounts; i++)
+		(void)json_array_append_new(a,
+		    json_sprintf(
+			"%s:%s:ro", w->mounts[i].source, w->mounts[i].target));
 	return a;
 }
 
 static json_t *
 ulimit(const char *name, uint64_t most)
 {
-	json_t *o = object_of("Name", text(name));
-
-	put(o, "Soft", number(most));
-	put(o, "Hard", number(most));
-	return o;
+	return json_pack("{s:s, s:I, s:I}", "Name", name, "Soft",
+	    (json_int_t)most, "Hard", (json_int_t)most);
 }
 
 /* What may be written beyond the image: by the engine's quota, or by the
@@ -248,7 +236,6 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 {
 	uint64_t bytes = c->policy->disk_bytes;
 	unsigned long long whole = bytes + c->quota_image_bytes;
-	char size[24];
 
 	if (bytes == 0)
 		return;
@@ -257,21 +244,7 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 		    ulimits, ulimit("fsize", 2 * bytes));
 		return;
 	}
-	(void)snprintf(size, sizeof(size), "%llu", whole);
-	put(o, "StorageOpt", object_of("size", text(size)));
-}
-
-/* Of what is written there by way of its files, and synced. */
-static void
-put_writes(json_t *o, const struct policy *p)
-{
-	json_t *rate;
-
-	if (p->write_bytes_s == 0)
-		return;
-	rate = object_of("Path", text(p->write_device));
-	put(rate, "Rate", number(p->write_bytes_s));
-	put(o, "BlkioDeviceWriteBps", list_of(rate));
+	put(o, "StorageOpt", object_of("size", json_sprintf("%llu", whole)));
 }
 
 /* What a sandbox is for: where else it cannot write. */
@@ -279,13 +252,12 @@ static void
 put_own(json_t *tmpfs, uint64_t bytes)
 {
 	static const char *const places[] = {"/workspace", "/artifacts"};
-	char options[96];
 
-	(void)snprintf(options, sizeof(options),
-	    "rw,exec,nosuid,nodev,uid=1000,gid=1000,mode=755,size=%llum",
-	    (unsigned long long)(bytes / MIB));
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
-		put(tmpfs, places[i], text(options));
+		put(tmpfs, places[i],
+		    json_sprintf("rw,exec,nosuid,nodev,uid=1000,gid=1000,"
+				 "mode=755,size=%llum",
+			(unsigned long long)(bytes / MIB)));
 }
 
 /* No core files; tmpfs counts as memory; no swap beyond the memory. */
@@ -294,7 +266,6 @@ put_limits(json_t *o, const struct body_create *c)
 {
 	const struct policy_template *t = &c->spec->template;
 	json_t *ulimits = list_of(ulimit("core", 0)), *tmpfs = json_object();
-	char options[96];
 
 	put(o, "Memory", number(t->memory_bytes));
 	put(o, "MemorySwap", number(t->memory_bytes));
@@ -305,17 +276,20 @@ put_limits(json_t *o, const struct body_create *c)
 	    number(t->cpu_shares == 0 ? CPU_SHARES : t->cpu_shares));
 	if (c->has_io_weight)
 		put(o, "BlkioWeight", number(IO_WEIGHT));
-	put_writes(o, c->policy);
+	/* Of what is written there by way of its files, and synced. */
+	if (c->policy->write_bytes_s != 0)
+		put(o, "BlkioDeviceWriteBps",
+		    json_pack("[{s:s, s:I}]", "Path", c->policy->write_device,
+			"Rate", (json_int_t)c->policy->write_bytes_s));
 	/* What the kernel counts per user of the host, all sandboxes and
 	 * namespaces together: decision 25. */
 	(void)json_array_append_new(ulimits, ulimit("sigpending", SIGNALS_MAX));
 	(void)json_array_append_new(ulimits, ulimit("msgqueue", 0));
 	put_disk(o, ulimits, c);
 	put(o, "Ulimits", ulimits);
-	(void)snprintf(options, sizeof(options),
-	    "rw,exec,nosuid,nodev,mode=1777,size=%llum",
-	    (unsigned long long)(c->policy->tmp_bytes / MIB));
-	put(tmpfs, "/tmp", text(options));
+	put(tmpfs, "/tmp",
+	    json_sprintf("rw,exec,nosuid,nodev,mode=1777,size=%llum",
+		(unsigned long long)(c->policy->tmp_bytes / MIB)));
 	if (t->read_only_root)
 		put_own(tmpfs, c->policy->tmp_bytes);
 	put(o, "Tmpfs", tmpfs);
@@ -324,10 +298,7 @@ put_limits(json_t *o, const struct body_create *c)
 static void
 add_option(json_t *options, const char *key, const char *value)
 {
-	char *option = xasprintf("%s=%s", key, value);
-
-	(void)json_array_append_new(options, text(option));
-	free(option);
+	(void)json_array_append_new(options, json_sprintf("%s=%s", key, value));
 }
 
 /* Docker takes the profile itself and lists of paths; Podman the profile's
@@ -391,16 +362,12 @@ static json_t *
 agent_arguments(const struct body_create *c)
 {
 	const struct policy *p = c->policy;
-	char mask[20], bytes[24], inodes[24];
 
-	(void)snprintf(
-	    mask, sizeof(mask), "%llx", (unsigned long long)p->withheld);
-	(void)snprintf(bytes, sizeof(bytes), "%llu",
-	    (unsigned long long)(c->has_quota ? 0 : p->disk_bytes));
-	(void)snprintf(
-	    inodes, sizeof(inodes), "%llu", (unsigned long long)p->disk_inodes);
-	return list(
-	    (const char *const[]){"-k", mask, "-b", bytes, "-n", inodes, NULL});
+	return json_pack("[s, o, s, o, s, o]", "-k",
+	    json_sprintf("%llx", (unsigned long long)p->withheld), "-b",
+	    json_sprintf(
+		"%llu", (unsigned long long)(c->has_quota ? 0 : p->disk_bytes)),
+	    "-n", json_sprintf("%llu", (unsigned long long)p->disk_inodes));
 }
 
 char *
@@ -430,10 +397,9 @@ body_create(const struct body_create *c)
 static char *
 filters(json_t *o, const char *id)
 {
-	AUTO(auto_free) char *label = xasprintf("%s=%s", BODY_LABEL_ID, id);
 	AUTO(auto_free) char *s = NULL;
 
-	put(o, "label", list_of(text(label)));
+	put(o, "label", list_of(json_sprintf(BODY_LABEL_ID "=%s", id)));
 	s = js_dump(o);
 	return api_escape(s);
 }

@@ -983,15 +983,9 @@ api_cancel(struct api_call *c)
 char *
 api_escape(const char *s)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM"
-				    "NOPQRSTUVWXYZ0123456789-._~";
-	char *out = xmalloc(3 * strlen(s) + 1), *to = out;
+	char *escaped = curl_easy_escape(NULL, s, 0);
+	char *out = xstrdup(escaped != NULL ? escaped : "");
 
-	for (; *s != '\0'; s++)
-		if (strchr(plain, *s) != NULL)
-			*to++ = *s;
-		else
-			to += snprintf(to, 4, "%%%02X", (unsigned char)*s);
-	*to = '\0';
+	curl_free(escaped);
 	return out;
 }
