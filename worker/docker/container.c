@@ -15,7 +15,7 @@
 
 #define REMOVE_RETRY_MS 100
 #define REMOVE_RETRIES 100
-#define STOP_GRACE_S 5
+#define STOP_GRACE_S "5"
 #define CPUSET_TRIES 3
 
 struct request {
@@ -34,7 +34,7 @@ struct request {
 /* h NULL: of no box. */
 static struct request *
 request_new(struct backend *b, const char *what, const struct backend_handle *h,
-    void *arg)
+    backend_done_cb cb, void *arg)
 {
 	struct request *r = xcalloc(1, sizeof(*r));
 
@@ -42,8 +42,22 @@ request_new(struct backend *b, const char *what, const struct backend_handle *h,
 	r->what = what;
 	if (h != NULL)
 		r->handle = *h;
+	r->cb.done = cb;
 	r->arg = arg;
 	return r;
+}
+
+/* To what is behind the box's place. */
+static void
+request_send(struct request *r, const char *method, uint32_t timeout_ms,
+    void (*on_done)(const struct api_answer *, void *), const char *behind)
+{
+	(void)docker_ask(r->d,
+	    &(struct api_ask){.method = method,
+		.timeout_ms = timeout_ms,
+		.on_done = on_done,
+		.arg = r},
+	    "/containers/%s%s", backend_handle_text(&r->handle), behind);
 }
 
 /* ---- inspect */
@@ -78,15 +92,10 @@ void
 docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "inspect", h, arg);
+	struct request *r = request_new(b, "inspect", h, NULL, arg);
 
 	r->cb.container = cb;
-	(void)docker_ask(r->d,
-	    &(struct api_ask){.method = "GET",
-		.timeout_ms = DOCKER_INSPECT_MS,
-		.on_done = inspect_done_cb,
-		.arg = r},
-	    "/containers/%s/json", backend_handle_text(h));
+	request_send(r, "GET", DOCKER_INSPECT_MS, inspect_done_cb, "/json");
 }
 
 /* ---- start, stop, remove */
@@ -112,15 +121,8 @@ void
 docker_start(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "start", h, arg);
-
-	r->cb.done = cb;
-	(void)docker_ask(r->d,
-	    &(struct api_ask){.method = "POST",
-		.timeout_ms = DOCKER_START_MS,
-		.on_done = start_done_cb,
-		.arg = r},
-	    "/containers/%s/start", backend_handle_text(h));
+	request_send(request_new(b, "start", h, cb, arg), "POST",
+	    DOCKER_START_MS, start_done_cb, "/start");
 }
 
 static void
@@ -135,15 +137,8 @@ void
 docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "stop", h, arg);
-
-	r->cb.done = cb;
-	(void)docker_ask(r->d,
-	    &(struct api_ask){.method = "POST",
-		.timeout_ms = DOCKER_STOP_MS,
-		.on_done = stop_done_cb,
-		.arg = r},
-	    "/containers/%s/stop?t=%d", backend_handle_text(h), STOP_GRACE_S);
+	request_send(request_new(b, "stop", h, cb, arg), "POST", DOCKER_STOP_MS,
+	    stop_done_cb, "/stop?t=" STOP_GRACE_S);
 }
 
 static void remove_send(void *arg);
@@ -164,24 +159,15 @@ remove_done_cb(const struct api_answer *a, void *arg)
 static void
 remove_send(void *arg)
 {
-	struct request *r = arg;
-
-	(void)docker_ask(r->d,
-	    &(struct api_ask){.method = "DELETE",
-		.timeout_ms = DOCKER_REMOVE_MS,
-		.on_done = remove_done_cb,
-		.arg = r},
-	    "/containers/%s?force=1&v=1", backend_handle_text(&r->handle));
+	request_send(
+	    arg, "DELETE", DOCKER_REMOVE_MS, remove_done_cb, "?force=1&v=1");
 }
 
 void
 docker_remove(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "remove", h, arg);
-
-	r->cb.done = cb;
-	remove_send(r);
+	remove_send(request_new(b, "remove", h, cb, arg));
 }
 
 /* ---- bounds */
@@ -319,7 +305,7 @@ list_done_cb(const struct api_answer *a, void *arg)
 void
 docker_list(struct backend *b, backend_list_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "list", NULL, arg);
+	struct request *r = request_new(b, "list", NULL, NULL, arg);
 	AUTO(auto_free) char *filters = body_filters_list(r->d->id);
 
 	r->cb.list = cb;

@@ -51,10 +51,11 @@ create_fail_cb(void *arg)
 	create_end(arg, NULL);
 }
 
-/* Before it was sent; cr->rc and cr->why are set. */
+/* Before it was sent. */
 static void
-create_fail_later(struct backend_create *cr)
+create_fail_later(struct backend_create *cr, int code, const char *text)
 {
+	cr->rc = err_set(&cr->why, code, "%s", text);
 	if (cr->wait != NULL)
 		image_leave(cr->wait);
 	cr->wait = NULL;
@@ -218,10 +219,9 @@ create_new(struct backend *b, const struct backend_spec *spec,
 	if (d->engine.up) {
 		create_image(cr);
 	} else {
-		cr->rc = err_set(&cr->why, ERR_BACKEND, "%s",
+		create_fail_later(cr, ERR_BACKEND,
 		    d->engine.known ? d->engine.detail :
 				      "the engine has not answered yet");
-		create_fail_later(cr);
 	}
 	return cr;
 }
@@ -231,11 +231,9 @@ create_abandon(struct backend *b, struct backend_create *cr)
 {
 	(void)b;
 	cr->abandoned = true;
-	if (cr->wait == NULL)
-		return; /* the engine's answer comes */
-	cr->rc = err_set(
-	    &cr->why, ERR_WRONG_STATE, "the sandbox is not wanted any more");
-	create_fail_later(cr);
+	if (cr->wait != NULL) /* else the engine's answer comes */
+		create_fail_later(
+		    cr, ERR_WRONG_STATE, "the sandbox is not wanted any more");
 }
 
 void
@@ -243,12 +241,9 @@ create_engine_gone(struct docker *d)
 {
 	struct backend_create *cr;
 
-	TAILQ_FOREACH (cr, &d->creates.all, link) {
-		if (cr->wait == NULL)
-			continue;
-		cr->rc = err_set(&cr->why, ERR_BACKEND, "%s", d->engine.detail);
-		create_fail_later(cr);
-	}
+	TAILQ_FOREACH (cr, &d->creates.all, link)
+		if (cr->wait != NULL)
+			create_fail_later(cr, ERR_BACKEND, d->engine.detail);
 }
 
 /* Those that wait for no answer; the others were told by api_free. */
