@@ -22,7 +22,7 @@
 #include "worker/ceilings.h"
 #include "worker/link/linkdir.h"
 
-struct visit {
+struct engine_visit {
 	struct event_base *base;
 	struct conf *conf;
 	struct policy policy;
@@ -41,7 +41,7 @@ struct visit {
 };
 
 static void
-visit_end(struct visit *v, int status)
+visit_end(struct engine_visit *v, int status)
 {
 	v->status = status;
 	(void)event_base_loopbreak(v->base);
@@ -49,12 +49,12 @@ visit_end(struct visit *v, int status)
 
 /* ---- looking at images */
 
-static void look_next(struct visit *v);
+static void look_next(struct engine_visit *v);
 
 static void
 looked_cb(int rc, const struct err *why, void *arg)
 {
-	struct visit *v = arg;
+	struct engine_visit *v = arg;
 
 	if (rc != 0)
 		log_warn("%s", why->msg);
@@ -63,7 +63,7 @@ looked_cb(int rc, const struct err *why, void *arg)
 }
 
 static void
-look_next(struct visit *v)
+look_next(struct engine_visit *v)
 {
 	const char *ref =
 	    v->next == 0 ? v->policy.image : v->policy.images[v->next - 1];
@@ -86,7 +86,7 @@ keep_none(const struct uuid *u, void *arg)
 
 /* Where no server ran there are none; the rest is said there. */
 static void
-remove_links(struct visit *v)
+remove_links(struct engine_visit *v)
 {
 	struct linkdirs *dirs;
 	struct err e;
@@ -100,12 +100,12 @@ remove_links(struct visit *v)
 	linkdirs_close(dirs);
 }
 
-static void remove_next(struct visit *v);
+static void remove_next(struct engine_visit *v);
 
 static void
 removed_cb(int rc, const struct err *why, void *arg)
 {
-	struct visit *v = arg;
+	struct engine_visit *v = arg;
 
 	if (rc != 0) {
 		log_error(
@@ -117,7 +117,7 @@ removed_cb(int rc, const struct err *why, void *arg)
 }
 
 static void
-remove_next(struct visit *v)
+remove_next(struct engine_visit *v)
 {
 	if (v->next < v->n) {
 		v->backend->ops->remove(
@@ -131,7 +131,7 @@ remove_next(struct visit *v)
 }
 
 static bool
-is_agreed(const struct visit *v)
+is_agreed(const struct engine_visit *v)
 {
 	char line[16];
 
@@ -151,7 +151,7 @@ static void
 listed_cb(int rc, const struct backend_container *list, size_t n,
     const struct err *why, void *arg)
 {
-	struct visit *v = arg;
+	struct engine_visit *v = arg;
 
 	if (rc != 0) {
 		log_error("%s", why->msg);
@@ -177,7 +177,7 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 static void
 on_state(bool up, const char *detail, void *arg)
 {
-	struct visit *v = arg;
+	struct engine_visit *v = arg;
 
 	if (v->is_asked)
 		return;
@@ -226,7 +226,7 @@ check_settings(const struct conf *conf, struct err *e)
 }
 
 static int
-open_engine(struct visit *v, struct err *e)
+open_engine(struct engine_visit *v, struct err *e)
 {
 	static const struct backend_watch watch = {
 	    .on_state = on_state, .on_change = on_change};
@@ -246,7 +246,7 @@ open_engine(struct visit *v, struct err *e)
 /* ---- the two programs */
 
 static int
-visit_run(struct visit *v)
+visit_run(struct engine_visit *v)
 {
 	struct err e;
 
@@ -273,7 +273,7 @@ visit_run(struct visit *v)
 int
 visit_purge_main(const char *id, enum purge_consent consent)
 {
-	struct visit v = {
+	struct engine_visit v = {
 	    .purges = true, .instance_id = id, .consent = consent};
 
 	log_init("purge");
@@ -284,7 +284,7 @@ visit_purge_main(const char *id, enum purge_consent consent)
 int
 visit_check_main(void)
 {
-	struct visit v = {.instance_id = ""};
+	struct engine_visit v = {.instance_id = ""};
 
 	log_init("worker");
 	log_set_level(LOG_WARN);

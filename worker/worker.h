@@ -7,7 +7,7 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "worker/backend.h"
-#include "worker/box.h"
+#include "worker/boxes.h"
 #include "worker/policy.h"
 #include "worker/room_watch.h"
 

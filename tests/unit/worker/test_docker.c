@@ -1,5 +1,5 @@
 #include "tests/unit/worker/fake_engine.h"
-#include "worker/box.h"
+#include "worker/boxes.h"
 #include "worker/opening.h"
 #include "worker/ceilings.h"
 #include "worker/backends.h"

@@ -1,12 +1,12 @@
 /*
- * box.h - the boxes of a worker: each with its container, agent and tasks
+ * boxes.h - the boxes of a worker: each with its container, agent and tasks
  *
  * What a box is (its identity: UUID, policy) stands apart from the sandbox
  * that uses it (the front's number).  It is found by the sandbox's number, by
  * its UUID, and by the backend's handle.
  */
-#ifndef WORKER_BOX_H
-#define WORKER_BOX_H
+#ifndef WORKER_BOXES_H
+#define WORKER_BOXES_H
 
 #include "common/base.h"
 #include "common/err.h"

@@ -38,7 +38,7 @@
  * front under the same UUID: it is told LOST only when nothing of the old one
  * is left (farewell).  In all other cases it is told at once.
  */
-#include "worker/box.h"
+#include "worker/boxes.h"
 
 #include <stdio.h>
 
