@@ -125,9 +125,9 @@ static void PRINTF(2, 3) note(struct copy *c, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	/* The last bytes are for saying that there were more. */
-	if (n + strlen(text) + 64 < sizeof(c->error))
-		(void)snprintf(c->error + n, sizeof(c->error) - n, "%s%s",
-		    n > 0 ? "; " : "", text);
+	if (n + strlen(text) + 85 < sizeof(c->error))
+		(void)snprintf(c->error + n, sizeof(c->error) - n,
+		    "%sartifact extraction: %s", n > 0 ? "; " : "", text);
 	else if (n > 0 && c->error[n - 1] != '.')
 		(void)snprintf(c->error + n, sizeof(c->error) - n,
 		    "; and more that are left out ...");
@@ -139,7 +139,7 @@ note_file(struct copy *c, const char *what, const uint8_t *path, size_t n)
 	char shown[TEXT_PATH_MAX];
 
 	text_clean(shown, sizeof(shown), path, n);
-	note(c, "%s: %s", what, shown);
+	note(c, "%.200s: %s", what, shown);
 }
 
 /* ---- the end */
@@ -205,7 +205,7 @@ copy_stop(struct copy *c, const char *why)
 	close_walk(c);
 	close_read(c);
 	drop_file(c);
-	note(c, "artifact extraction: %s", why);
+	note(c, "%s", why);
 	end(c);
 }
 
@@ -412,9 +412,7 @@ walk_max(const struct copy *c)
 static void
 note_long_walk(struct copy *c)
 {
-	note(c,
-	    "artifact extraction: too many files to look at: the rest is left "
-	    "out");
+	note(c, "too many files to look at: the rest is left out");
 }
 
 static int
@@ -433,8 +431,7 @@ on_entry(const struct frame_entry *m, void *arg, struct err *e)
 	if (m->kind == 'f' && copy_is_path(m->path.p, m->path.n))
 		add_file(c, m);
 	else if (m->kind == 'f')
-		note_file(c, "artifact extraction: no good path", m->path.p,
-		    m->path.n);
+		note_file(c, "no good path", m->path.p, m->path.n);
 	if (c->nlisted % BATCH_MAX == 0) /* its credit is used up */
 		next_file(c);
 	return 0;
@@ -451,8 +448,7 @@ on_walk_close(int code, const char *text, void *arg)
 	if (code == E2BIG)
 		note_long_walk(c);
 	else if (code != 0)
-		note(c, "artifact extraction: cannot list %s: %s", COPY_ROOT,
-		    strerror(code));
+		note(c, "cannot list %s: %s", COPY_ROOT, strerror(code));
 	if (c->state == COPY_WALKING)
 		next_file(c);
 }
@@ -486,9 +482,9 @@ static const char *
 why_not(const struct copy *c, const struct file *f)
 {
 	if (f->size > c->host->limits->file_bytes)
-		return "artifact extraction: file too large";
+		return "file too large";
 	if (f->size > total_left(c))
-		return "artifact extraction: total size exceeded";
+		return "total size exceeded";
 	return NULL;
 }
 
@@ -512,7 +508,7 @@ end_of_places(struct copy *c)
 {
 	close_walk(c);
 	note(c,
-	    "artifact extraction: too many files: the rest is left out, %u of "
+	    "too many files: the rest is left out, %u of "
 	    "a run are kept (ARTIFACTS_MAX_EXTRACT_FILES)",
 	    c->host->limits->files);
 	end(c);
@@ -560,7 +556,6 @@ void
 copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 {
 	const struct file *f;
-	char why[ERR_TEXT_MAX];
 	uint64_t left;
 	struct stat st;
 
@@ -574,9 +569,7 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 	if (fd < 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
 		if (fd >= 0)
 			(void)close(fd);
-		(void)snprintf(why, sizeof(why), "artifact extraction: %.200s",
-		    fd < 0 ? refusal : "no file to write to");
-		skip_file(c, why);
+		skip_file(c, fd < 0 ? refusal : "no file to write to");
 		return;
 	}
 	f = &c->batch[c->at];
@@ -620,14 +613,14 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 		close_read(c);
 		skip_file(c,
 		    c->budget < c->host->limits->file_bytes ?
-			"artifact extraction: total size exceeded" :
-			"artifact extraction: file too large");
+			"total size exceeded" :
+			"file too large");
 		return 0;
 	}
 	if (write_piece(c, p, n, &why) != 0) {
 		close_read(c);
 		drop_file(c);
-		note(c, "artifact extraction: %s", why.msg);
+		note(c, "%s", why.msg);
 		close_walk(c);
 		end(c); /* the next would not fit either */
 		return 0;
@@ -671,17 +664,13 @@ static void
 on_read_close(int code, const char *text, void *arg)
 {
 	struct copy *c = arg;
-	char why[128];
 
 	(void)text;
 	c->read = NULL;
-	if (code == 0) {
+	if (code == 0)
 		file_done(c);
-		return;
-	}
-	(void)snprintf(
-	    why, sizeof(why), "artifact extraction: %s", strerror(code));
-	skip_file(c, why);
+	else
+		skip_file(c, strerror(code));
 }
 
 static void
