@@ -94,13 +94,13 @@ on_disk(bool full, const char *text, void *arg)
 {
 	struct worker *w = arg;
 
-	if (full)
+	if (full) {
 		w->disk_waits++;
-	else
-		w->disk_waits--;
-	if (full)
 		(void)snprintf(
 		    w->disk_detail, sizeof(w->disk_detail), "%s", text);
+	} else {
+		w->disk_waits--;
+	}
 	/* The first to wait and the last: not each in between. */
 	if ((full && w->disk_waits == 1) || w->disk_waits == 0)
 		tell_state(w);

@@ -29,10 +29,8 @@ parse(const char *s, size_t n, size_t max, json_t **out, struct err *e)
 {
 	if (js_parse(s, n, max, DEPTH_MAX, out, e) == 0)
 		return 0;
-	if (e != NULL) {
-		(void)err_wrap(e, "the engine's answer");
-		e->code = ERR_BACKEND;
-	}
+	(void)err_wrap(e, "the engine's answer");
+	e->code = ERR_BACKEND;
 	return ERR_BACKEND;
 }
 
@@ -56,12 +54,11 @@ get_bool(const json_t *o, const char *key)
 	return json_is_true(json_object_get(o, key));
 }
 
-static int64_t
-get_int(const json_t *o, const char *key, int64_t none)
+/* 0 unless it is a number */
+static json_int_t
+get_int(const json_t *o, const char *key)
 {
-	const json_t *v = json_object_get(o, key);
-
-	return json_is_integer(v) ? (int64_t)json_integer_value(v) : none;
+	return json_integer_value(json_object_get(o, key));
 }
 
 /* A member's text, cleaned; "" when it is none. */
@@ -108,14 +105,11 @@ answer_created(const char *s, size_t n, struct backend_handle *out,
 static int
 parse_ms(const char *s, int64_t *out)
 {
-	int64_t v = 0;
 	size_t n = strlen(s);
 
 	if (n == 0 || n > 15 || strspn(s, "0123456789") != n)
 		return -1;
-	for (; *s != '\0'; s++)
-		v = v * 10 + (*s - '0');
-	*out = v;
+	*out = strtoll(s, NULL, 10);
 	return 0;
 }
 
@@ -244,8 +238,8 @@ answer_container(const char *s, size_t n, const char *id,
 		return bad(e, "State");
 	c.running = get_bool(state, "Running");
 	c.oom_killed = get_bool(state, "OOMKilled");
-	c.pid = get_int(state, "Pid", 0);
-	code = get_int(state, "ExitCode", 0);
+	c.pid = get_int(state, "Pid");
+	code = get_int(state, "ExitCode");
 	if (c.pid < 0 || c.pid > PID_LIMIT || (c.running && c.pid < 2))
 		return bad(e, "State.Pid");
 	take_life(&c, get_text(state, "StartedAt"));
@@ -329,7 +323,7 @@ answer_image(const char *s, size_t n, struct answer_image *out, struct err *e)
 		if (!isalnum((unsigned char)got[i]) && got[i] != ':')
 			return bad(e, "image Id");
 	memcpy(out->id, got, len + 1);
-	bytes = get_int(o, "Size", 0);
+	bytes = get_int(o, "Size");
 	out->bytes = bytes > 0 ? (uint64_t)bytes : 0;
 	return 0;
 }
@@ -471,19 +465,12 @@ take_runtimes(const json_t *o, struct answer_info *out)
 	}
 }
 
-static unsigned int
-get_cpus(const json_t *o)
-{
-	json_int_t n = json_integer_value(json_object_get(o, "NCPU"));
-
-	return n < 0 || n > CPUS_MAX ? 0 : (unsigned int)n;
-}
-
 int
 answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
+	json_int_t cpus;
 
 	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
 		return ERR_BACKEND;
@@ -493,7 +480,8 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->pids_limit = get_bool(o, "PidsLimit");
 	out->cpu_quota =
 	    get_bool(o, "CpuCfsQuota") || get_bool(o, "CPUCfsQuota");
-	out->cpus = get_cpus(o);
+	cpus = get_int(o, "NCPU");
+	out->cpus = cpus < 0 || cpus > CPUS_MAX ? 0 : (unsigned int)cpus;
 	out->userns = has_option(o, "name=userns");
 	out->rootless = has_option(o, "name=rootless");
 	out->seccomp = has_option(o, "name=seccomp");
