@@ -254,7 +254,7 @@ visit_run(struct engine_visit *v)
 	if (v->base == NULL)
 		fatal(EXIT_MEMORY, "no event base");
 	v->conf = conf_new();
-	if (open_engine(v, &e) != 0) {
+	if (open_engine(v, &e) != 0 || v->backend == NULL) {
 		log_error("%s", e.msg);
 		v->status = EXIT_CONFIG;
 	} else {
