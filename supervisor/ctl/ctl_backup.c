@@ -15,7 +15,6 @@
 #include "supervisor/ctl/ctl_archive.h"
 #include "supervisor/ctl/ctl_helper.h"
 #include "supervisor/ctl/ctl_print.h"
-#include "supervisor/ctl/ctl_progress.h"
 #include "supervisor/store/backup.h"
 
 #ifndef PACKAGE_VERSION
@@ -74,7 +73,7 @@ add_all(struct ctl_archive *a, struct backup *b, char *said, struct err *e)
 			return rc;
 		files++;
 		bytes += f.size;
-		ctl_progress_tell("backup: files", bytes, 0);
+		ctl_print_progress("backup: files", bytes, 0);
 	}
 	if (rc == 0)
 		rc = backup_finish(b, &f, e);
@@ -93,7 +92,7 @@ static void
 told_cb(uint64_t done, uint64_t all, void *arg)
 {
 	(void)arg;
-	ctl_progress_tell("backup: database", done, all);
+	ctl_print_progress("backup: database", done, all);
 }
 
 /* In the process that reads: standard error is ours. */
@@ -102,7 +101,7 @@ damaged_cb(const char *name, const char *why, void *arg)
 {
 	uint64_t *n = arg;
 
-	ctl_progress_end();
+	ctl_print_progress_end();
 	if (++*n <= DAMAGED_NAMED_MAX)
 		(void)fprintf(
 		    stderr, "sandboxctl: %s is left out: %s\n", name, why);
@@ -133,7 +132,7 @@ read_all(char *said, void *arg, struct err *e)
 		rc = ctl_archive_end(a, e);
 	ctl_archive_free(a);
 	backup_close(b);
-	ctl_progress_end();
+	ctl_print_progress_end();
 	return rc;
 }
 

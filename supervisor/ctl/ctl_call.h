@@ -13,6 +13,14 @@
 #include "supervisor/ctl/ctl_options.h"
 #include "supervisor/ctl/ctl_request.h"
 
+/* Exit status of sandboxctl. */
+#define CTL_DONE 0
+#define CTL_FAILED 1
+#define CTL_USAGE 2
+
+/* ctl_commands_run - the command of o->words; what failed is in *e */
+int ctl_commands_run(const struct ctl_options *o, struct err *e);
+
 struct ctl_call {
 	const struct ctl_options *o;
 	struct ctl_link *link; /* NULL: the command is one that asks nobody */

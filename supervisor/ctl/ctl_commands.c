@@ -5,7 +5,7 @@
  * follow, and a function of this file or of a family's own.  Most are one
  * request; with --json the server's answer is printed as it came.
  */
-#include "supervisor/ctl/ctl_commands.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <time.h>
 
@@ -14,7 +14,6 @@
 #include "common/token.h"
 #include "common/words_gen.h"
 #include "common/xmalloc.h"
-#include "supervisor/ctl/ctl_call.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_query.h"
 

@@ -2,7 +2,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
@@ -10,6 +12,7 @@
 
 /* 0.025, and not 0.025000000000000001. */
 #define REAL_DIGITS JSON_REAL_PRECISION(15)
+#define PROGRESS_MS 200
 #define GAP 2       /* columns between two */
 #define CUT_LEAST 4 /* no column is cut to less */
 
@@ -220,32 +223,55 @@ ctl_print_bytes(json_int_t n)
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	double value = (double)n;
 	size_t unit = 0;
-	char text[40];
 
-	while (value >= 1024 && unit + 1 < ARRAY_LEN(units)) {
+	for (; value >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
 		value /= 1024;
-		unit++;
-	}
-	(void)snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s",
-	    value, units[unit]);
-	return json_string(text);
+	return json_sprintf(
+	    unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
 json_t *
 ctl_print_seconds(json_int_t s)
 {
-	char text[64];
+	static const struct {
+		long long of; /* seconds */
+		const char *name;
+	} units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
 
-	if (s >= 86400)
-		(void)snprintf(text, sizeof(text), "%lld d %lld h",
-		    (long long)(s / 86400), (long long)(s % 86400 / 3600));
-	else if (s >= 3600)
-		(void)snprintf(text, sizeof(text), "%lld h %lld min",
-		    (long long)(s / 3600), (long long)(s % 3600 / 60));
-	else if (s >= 60)
-		(void)snprintf(text, sizeof(text), "%lld min %lld s",
-		    (long long)(s / 60), (long long)(s % 60));
-	else
-		(void)snprintf(text, sizeof(text), "%lld s", (long long)s);
-	return json_string(text);
+	for (size_t i = 0; i + 1 < ARRAY_LEN(units); i++)
+		if (s >= units[i].of)
+			return json_sprintf("%lld %s %lld %s", s / units[i].of,
+			    units[i].name, s % units[i].of / units[i + 1].of,
+			    units[i + 1].name);
+	return json_sprintf("%lld s", (long long)s);
+}
+
+/* ---- progress */
+
+static uint64_t next_ms;
+static bool is_shown;
+
+void
+ctl_print_progress(const char *what, uint64_t done, uint64_t all)
+{
+	uint64_t now_ms = clock_mono_ms();
+
+	if (now_ms < next_ms || isatty(STDERR_FILENO) != 1)
+		return;
+	next_ms = now_ms + PROGRESS_MS;
+	is_shown = true;
+	(void)fprintf(
+	    stderr, "\r\033[K%s: %llu", what, (unsigned long long)(done >> 20));
+	if (all > 0)
+		(void)fprintf(
+		    stderr, " of %llu", (unsigned long long)(all >> 20));
+	(void)fputs(" MiB", stderr);
+}
+
+void
+ctl_print_progress_end(void)
+{
+	if (is_shown)
+		(void)fputs("\r\033[K", stderr);
+	is_shown = false;
 }

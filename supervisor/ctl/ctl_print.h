@@ -31,5 +31,9 @@ json_t *ctl_print_bytes(json_int_t n);
 json_t *ctl_print_seconds(json_int_t s);
 /* ctl_print_object - "member: value", objects within it indented */
 void ctl_print_object(const json_t *o);
+/* ctl_print_progress - how far long work has come: a line on standard error,
+ * when that is a terminal, a few times a second at most; all 0: not known */
+void ctl_print_progress(const char *what, uint64_t done, uint64_t all);
+void ctl_print_progress_end(void); /* the line goes */
 
 #endif

@@ -29,7 +29,6 @@
 #include "supervisor/ctl/ctl_archive.h"
 #include "supervisor/ctl/ctl_helper.h"
 #include "supervisor/ctl/ctl_print.h"
-#include "supervisor/ctl/ctl_progress.h"
 #include "supervisor/store/backup.h"
 
 #define PARTIAL "restore.partial"
@@ -251,7 +250,7 @@ static void
 told_cb(uint64_t bytes, void *arg)
 {
 	(void)arg;
-	ctl_progress_tell("restore", bytes, 0);
+	ctl_print_progress("restore", bytes, 0);
 }
 
 /* What was left out, in the process that unpacks. */
@@ -270,7 +269,7 @@ dropped_cb(const char *name, const struct ctl_archive_blob *blob, void *arg,
 		return err_set(e, ERR_DAMAGED,
 		    "more than %d artifacts are not what their names say",
 		    DROPPED_MAX);
-	ctl_progress_end();
+	ctl_print_progress_end();
 	(void)fprintf(stderr,
 	    "sandboxctl: %s is left out: its bytes are not those that its "
 	    "name says\n",
@@ -332,7 +331,7 @@ unpack(char *said, void *arg, struct err *e)
 		    "says");
 	if (syncfs(r->unpacked) == -1)
 		return fail(e, PARTIAL, "sync");
-	ctl_progress_end();
+	ctl_print_progress_end();
 	(void)snprintf(said, CTL_HELPER_TEXT, "%.32s %llu %llu %zu",
 	    js_text(o, "instance"), (unsigned long long)found->files,
 	    (unsigned long long)found->bytes, ndropped);

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "supervisor/ctl/ctl_commands.h"
-#include "supervisor/ctl/ctl_options.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unreleased"
