@@ -45,8 +45,7 @@ struct child {
 	/* Newest generation per peer: a PEER_GONE about an older one is late.
 	 */
 	uint32_t generations[CHILD_PEERS];
-	uint32_t done, active;
-	uint32_t sent_done, sent_active;
+	uint32_t done, sent_done;
 };
 
 /* _exit, not exit: other threads may be at work, and what atexit handlers
@@ -348,12 +347,10 @@ static const struct ipc_ops chan_ops = {
 static void
 send_counts(struct child *c)
 {
-	if (c->done == c->sent_done && c->active == c->sent_active)
+	if (c->done == c->sent_done)
 		return;
 	c->sent_done = c->done;
-	c->sent_active = c->active;
-	msg_send_counts(c->chan,
-	    &(struct msg_counts){.done = c->done, .active = c->active});
+	msg_send_counts(c->chan, &(struct msg_counts){.done = c->done});
 }
 
 static void
@@ -369,10 +366,9 @@ counts_cb(void *arg)
 }
 
 void
-child_counts(struct child *c, uint32_t done, uint32_t active)
+child_counts(struct child *c, uint32_t done)
 {
 	c->done = done;
-	c->active = active;
 	/* The first finished work decides how a death is judged: say it now. */
 	if (done > 0 && c->sent_done == 0)
 		send_counts(c);

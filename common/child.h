@@ -70,9 +70,9 @@ struct child *child_start(struct event_base *base, enum msg_role role,
 /* child_instance - what the sandboxes of this server bear; "" before
  * on_config, and when the supervisor said none */
 const char *child_instance(const struct child *c);
-/* child_counts - work done since start and in progress; sent every 5 s when
- * changed and at once after the first */
-void child_counts(struct child *c, uint32_t done, uint32_t active);
+/* child_counts - work done since start; sent every 5 s when changed and at once
+ * after the first */
+void child_counts(struct child *c, uint32_t done);
 /* child_still_starting - from on_config, which takes long: at least every
  * minute, and the supervisor waits on */
 void child_still_starting(struct child *c);

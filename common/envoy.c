@@ -198,9 +198,9 @@ static const struct child_ops child_ops = {
     .on_config = on_config, .on_peer = on_peer, .on_drain = on_drain};
 
 void
-envoy_worked(uint32_t active)
+envoy_worked(void)
 {
-	child_counts(envoy.child, ++envoy.done, active);
+	child_counts(envoy.child, ++envoy.done);
 }
 
 static int

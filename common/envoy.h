@@ -55,7 +55,7 @@ struct envoy_ops {
  * arg are kept */
 int envoy_main(int argc, char **argv, enum msg_role role, uint32_t index,
     const struct envoy_ops *ops, void *arg);
-/* envoy_worked - a piece of work is done, and so many are under way */
-void envoy_worked(uint32_t active);
+/* envoy_worked - a piece of work is done */
+void envoy_worked(void);
 
 #endif

@@ -761,7 +761,6 @@ task_begin(struct task *t)
 	struct err e;
 	int rc;
 
-	t->host->on_begin(t->host->arg);
 	if (t->length == 0)
 		return;
 	rc = runlog_check_file(

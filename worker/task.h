@@ -69,8 +69,7 @@ struct task_host {
 	struct room_watch *room; /* of the spools' disk; or NULL */
 	/* The spool's disk is full, or takes bytes again. */
 	void (*on_disk)(bool full, const char *text, void *arg);
-	void (*on_begin)(void *arg); /* task_begin was called */
-	void (*on_over)(void *arg);  /* RUN_ENDED was told */
+	void (*on_over)(void *arg); /* RUN_ENDED was told */
 	void *arg;
 	uint32_t grace_ms; /* beyond a run's limits */
 };

@@ -108,32 +108,15 @@ on_disk(bool full, const char *text, void *arg)
 
 /* ---- counts */
 
-/* Work was finished, work began or ended. */
+/* A run is over, or a sandbox is ready. */
 static void
-count(struct worker *w, int done, int active)
+on_done(void *arg)
 {
-	w->done += (uint32_t)done;
-	w->active += (uint32_t)active;
+	struct worker *w = arg;
+
+	w->done++;
 	if (w->child != NULL)
-		child_counts(w->child, w->done, w->active);
-}
-
-static void
-on_begin(void *arg)
-{
-	count(arg, 0, 1);
-}
-
-static void
-on_over(void *arg)
-{
-	count(arg, 1, -1);
-}
-
-static void
-on_ready(void *arg)
-{
-	count(arg, 1, 0);
+		child_counts(w->child, w->done);
 }
 
 static void
@@ -452,8 +435,7 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	    .front = &w->front,
 	    .room = &w->spool_room,
 	    .on_disk = on_disk,
-	    .on_begin = on_begin,
-	    .on_over = on_over,
+	    .on_over = on_done,
 	    .arg = w};
 	w->box_host = (struct box_host){.base = base,
 	    .grace_s = (uint32_t)conf_int(c, CONF_SANDBOX_GRACE_SECONDS),
@@ -466,7 +448,7 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	    .policy = &w->policy,
 	    .task = &w->task_host,
 	    .limits = &w->limits,
-	    .on_ready = on_ready,
+	    .on_ready = on_done,
 	    .on_full = on_full,
 	    .arg = w};
 	w->boxes = boxes_new(&w->box_host);

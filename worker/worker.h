@@ -31,8 +31,7 @@ struct worker {
 	struct boxes *boxes;
 	struct sweep *sweep; /* what the front has listed so far */
 
-	uint32_t done;   /* runs and sandboxes, since start */
-	uint32_t active; /* runs that are not over */
+	uint32_t done; /* runs and sandboxes, since start */
 
 	bool engine_known;
 	bool engine_said; /* it said what it is */

@@ -318,8 +318,7 @@ on_front_tick(void *arg)
 {
 	struct program *p = arg;
 
-	child_counts(p->child, (uint32_t)front_requests(p->front),
-	    (uint32_t)core_stats(p->core).active_runs);
+	child_counts(p->child, (uint32_t)front_requests(p->front));
 }
 
 static int

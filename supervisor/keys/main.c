@@ -73,7 +73,7 @@ on_keys(const struct buf *jwks, void *arg)
 	if (p->was_told)
 		log_info("the issuer's keys are there again");
 	p->was_told = false;
-	envoy_worked(0);
+	envoy_worked();
 	tell_keys(p);
 }
 

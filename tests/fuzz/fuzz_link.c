@@ -40,12 +40,6 @@ on_disk(bool full, const char *text, void *arg)
 }
 
 static void
-on_begin(void *arg)
-{
-	(void)arg;
-}
-
-static void
 on_over(void *arg)
 {
 	(void)arg;
@@ -135,10 +129,8 @@ static const struct peer_ops peer_ops = {
 
 static const struct copy_limits limits = {
     .total_bytes = 1 << 16, .file_bytes = 1 << 14, .files = 3};
-static const struct task_host task_host = {.front = &no_front,
-    .on_disk = on_disk,
-    .on_begin = on_begin,
-    .on_over = on_over};
+static const struct task_host task_host = {
+    .front = &no_front, .on_disk = on_disk, .on_over = on_over};
 
 static void
 make_parts(const struct copy_host *copy_host)

@@ -18,7 +18,7 @@
 #define STOP_GRACE_S "5"
 #define CPUSET_TRIES 3
 
-struct request {
+struct container_request {
 	struct docker *d;
 	const char *what;
 	struct backend_handle handle;
@@ -32,11 +32,11 @@ struct request {
 };
 
 /* h NULL: of no box. */
-static struct request *
+static struct container_request *
 request_new(struct backend *b, const char *what, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	struct request *r = xcalloc(1, sizeof(*r));
+	struct container_request *r = xcalloc(1, sizeof(*r));
 
 	r->d = (struct docker *)b;
 	r->what = what;
@@ -49,8 +49,9 @@ request_new(struct backend *b, const char *what, const struct backend_handle *h,
 
 /* To what is behind the box's place. */
 static void
-request_send(struct request *r, const char *method, uint32_t timeout_ms,
-    void (*on_done)(const struct api_answer *, void *), const char *behind)
+request_send(struct container_request *r, const char *method,
+    uint32_t timeout_ms, void (*on_done)(const struct api_answer *, void *),
+    const char *behind)
 {
 	(void)docker_ask(r->d,
 	    &(struct api_ask){.method = method,
@@ -65,7 +66,7 @@ request_send(struct request *r, const char *method, uint32_t timeout_ms,
 static void
 inspect_done_cb(const struct api_answer *a, void *arg)
 {
-	struct request *r = arg;
+	struct container_request *r = arg;
 	const struct engine *en = &r->d->engine;
 	struct backend_container c = {.is_ours = false};
 	struct backend_report report;
@@ -92,7 +93,7 @@ void
 docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "inspect", h, NULL, arg);
+	struct container_request *r = request_new(b, "inspect", h, NULL, arg);
 
 	r->cb.container = cb;
 	request_send(r, "GET", DOCKER_INSPECT_MS, inspect_done_cb, "/json");
@@ -101,7 +102,8 @@ docker_inspect(struct backend *b, const struct backend_handle *h,
 /* ---- start, stop, remove */
 
 static void
-request_end(struct request *r, const struct api_answer *a, bool is_good)
+request_end(
+    struct container_request *r, const struct api_answer *a, bool is_good)
 {
 	struct err e;
 	int rc = is_good ? 0 : docker_fail(a, r->what, &e);
@@ -146,7 +148,7 @@ static void remove_send(void *arg);
 static void
 remove_done_cb(const struct api_answer *a, void *arg)
 {
-	struct request *r = arg;
+	struct container_request *r = arg;
 
 	/* "removal of container X is already in progress": see it through. */
 	if (a->rc == 0 && a->status == 409 && ++r->tries < REMOVE_RETRIES)
@@ -291,7 +293,7 @@ static void
 list_done_cb(const struct api_answer *a, void *arg)
 {
 	AUTO(auto_free) struct backend_container *list = NULL;
-	struct request *r = arg;
+	struct container_request *r = arg;
 	size_t n = 0;
 	struct err e;
 	int rc = docker_check(a, r->what, &e);
@@ -305,7 +307,7 @@ list_done_cb(const struct api_answer *a, void *arg)
 void
 docker_list(struct backend *b, backend_list_cb cb, void *arg)
 {
-	struct request *r = request_new(b, "list", NULL, NULL, arg);
+	struct container_request *r = request_new(b, "list", NULL, NULL, arg);
 	AUTO(auto_free) char *filters = body_filters_list(r->d->id);
 
 	r->cb.list = cb;

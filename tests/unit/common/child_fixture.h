@@ -124,7 +124,7 @@ child_on_drain(uint32_t left_ms, void *arg)
 	(void)arg;
 	switch (left_ms) {
 	case DRAIN_COUNT_ONE:
-		child_counts(the_child, 1, 2);
+		child_counts(the_child, 1);
 		break;
 	case DRAIN_DIE:
 		child_die(the_child, EXIT_BUG, "broke at %d", 42);
@@ -190,7 +190,6 @@ on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 	} else if (m->type == IPC_COUNTS &&
 	    (rc = msg_get_counts(m, &counts, e)) == 0) {
 		f->fields[0] = counts.done;
-		f->fields[1] = counts.active;
 	} else if (m->type == IPC_LAST_WORDS &&
 	    (rc = msg_get_last_words(m, &words, e)) == 0) {
 		f->fields[0] = words.status;

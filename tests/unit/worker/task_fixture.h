@@ -31,12 +31,6 @@ on_disk(bool full, const char *text, void *arg)
 }
 
 static inline void
-on_begin(void *arg)
-{
-	(void)arg;
-}
-
-static inline void
 on_over(void *arg)
 {
 	(void)arg;
@@ -104,7 +98,6 @@ setup(void **state)
 	fix.host.base = ends.base;
 	fix.host.front = &ends.front.chan;
 	fix.host.on_disk = on_disk;
-	fix.host.on_begin = on_begin;
 	fix.host.on_over = on_over;
 	return 0;
 }

@@ -188,7 +188,7 @@ ready_cb(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	fake_note(f, "ready");
 	if (fake_mode_is(f, "work"))
-		child_counts(f->child, 1, 0);
+		child_counts(f->child, 1);
 	if (fake_mode_is(f, "leave"))
 		_exit(0);
 	if (fake_mode_is(f, "crash"))
