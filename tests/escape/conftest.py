@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "integration")]
 
 from server import Engine, Server  # noqa: E402
-from test_tenants import Tokens  # noqa: E402
+from tenants import Tokens  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -28,9 +28,7 @@ def tenants():
     with tempfile.TemporaryDirectory(prefix="mcp-walls-") as top:
         os.chmod(top, 0o755)
         tokens = Tokens(os.path.join(top, "tenants"))
-        tokens.tenant("alpha")
-        tokens.tenant("beta")
-        made = [tokens.token(n, "user") for n in ("alpha", "beta")]
+        made = [tokens.tenant(n) for n in ("alpha", "beta")]
         s = Server(os.environ["MCP_SANDBOXD_BUILD"],
                    env={"TENANTS_FILE": tokens.write()})
     clients = [s.client(token=t) for t in made]

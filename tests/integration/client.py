@@ -1,4 +1,6 @@
 """A plain MCP client and HTTP helpers; the standard library only."""
+import concurrent.futures
+import contextlib
 import http.client
 import json
 import socket
@@ -124,26 +126,92 @@ class Client:
         return self.start(identifier, *commands, **options)["final"]
 
     def start(self, identifier, *commands, **options):
-        commands = [{"shell": c} if isinstance(c, str) else c
-                    for c in commands]
+        commands = [as_command(c) for c in commands]
         options.setdefault("await_completion", False)
         arguments = {"identifier": identifier, "commands": commands,
                      "options": options}
         return self.call("run_sandbox", **arguments)
 
+    def out(self, identifier, *commands, **options):
+        """What the first of awaited commands printed."""
+        return stdout(self.run(identifier, *commands, **options))
+
+    def refused(self, identifier, *commands, **options):
+        """What is said of commands that are not taken."""
+        return self.fail("run_sandbox", identifier=identifier,
+                         commands=[as_command(c) for c in commands],
+                         options={"await_completion": True, **options})
+
+    def cancel(self, run_id):
+        return self.call("control_run", run_id=run_id, action="cancel")
+
+    def delete(self, identifier):
+        return self.call("delete_sandbox", identifier=identifier)
+
+    def get(self, path, want=200):
+        """The JSON that is there."""
+        return self.ask("GET", path, want=want)
+
+    def ask(self, method, path, body=None, want=200, **headers):
+        """The JSON of an answer, None for none; body: JSON or bytes."""
+        status, _, data = self.request(
+            method, path, body if body is None or isinstance(
+                body, (bytes, str)) else json.dumps(body), headers)
+        assert status == want, (method, path, status, data)
+        return json.loads(data) if data else None
+
     def status(self, run_id):
-        status, _, data = self.request("GET", f"/mcp/runs/{run_id}")
-        assert status == 200, (status, data)
-        return json.loads(data)
+        return self.get(f"/mcp/runs/{run_id}")
+
+    def stdout_of(self, run_id):
+        """What the first command of a run has printed."""
+        return stdout(self.status(run_id))
+
+    def wait_output(self, run_id, seconds=60):
+        """Until its first command has printed something."""
+        return wait_for(lambda: self.stdout_of(run_id), seconds,
+                        f"output of run {run_id}")
+
+    def wait_state(self, run_id, state="running", seconds=60):
+        return wait_for(lambda: self.status(run_id)["state"] == state,
+                        seconds, f"run {run_id} to be {state}")
 
     def wait_end(self, run_id, seconds=60):
         return wait_for(lambda: self.ended(run_id), seconds,
                         f"the end of run {run_id}")
 
+    def pages(self, tool_name, what, **arguments):
+        """The lists of that name of all pages of a tool."""
+        more = {}
+        while more is not None:
+            page = self.call(tool_name, **{**arguments, **more})
+            yield page[what]
+            cursor = page.get("next_cursor")
+            more = {"cursor": cursor} if cursor is not None else None
+
     def ended(self, run_id):
         view = self.status(run_id)
         done = view["state"] in ("completed", "failed", "canceled")
         return view if done else None
+
+
+def as_command(command):
+    return {"shell": command} if isinstance(command, str) else command
+
+
+def python(text, *words, **more):
+    """A command."""
+    return {"argv": ["python3", "-c", text, *words], **more}
+
+
+# More memory than a sandbox has.
+TOO_MUCH = python("x = bytearray(3 << 30)\n"
+                  "for i in range(0, len(x), 4096): x[i] = 1")
+
+
+def stdout(view):
+    """What the first command of a run's view has printed."""
+    return view["commands"][0]["stdout"]
 
 
 def last_response(data):
@@ -169,61 +237,78 @@ def parse_events(text):
     return events
 
 
-class Follower(threading.Thread):
-    """Reads {MCP_PATH}/events of a run and reconnects where it was cut off."""
+class Stream(threading.Thread):
+    """Follows a stream of events, and comes again behind what it saw when it
+    is cut off, until .is_over."""
 
-    def __init__(self, port, run_id):
+    def __init__(self, port, path, token=None):
         super().__init__(daemon=True)
-        self.port = port
-        self.run_id = run_id
+        self.port, self.path, self.token = port, path, token
         self.events = []
-        self.reconnects = -1
         self.last_id = None
+        self.connects = 0
+        self.is_over = False
         self.give_up = time.monotonic() + 90
 
     def run(self):
-        while time.monotonic() < self.give_up:
-            try:
-                self.reconnects += 1
-                if self.read_stream():
-                    return
-            except (OSError, http.client.HTTPException):
-                time.sleep(0.02)
+        while not self.is_over and time.monotonic() < self.give_up:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.read()
+            time.sleep(0.02)
 
-    def read_stream(self):
+    def read(self):
         conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Accept": "text/event-stream"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
         if self.last_id is not None:
             headers["Last-Event-ID"] = self.last_id
-        conn.request("GET", f"/mcp/events?run_id={self.run_id}",
-                     headers=headers)
+        conn.request("GET", self.path, headers=headers)
         answer = conn.getresponse()
-        if answer.status != 200:
-            raise OSError(f"status {answer.status}")
+        if answer.status >= 500:
+            return  # it is starting, or about to end
+        assert answer.status == 200, answer.read()
+        self.connects += 1
         event = {}
-        while True:
-            line = answer.readline()
-            if line == b"":
-                return False
+        while not self.is_over and (line := answer.readline()) != b"":
             line = line.decode().rstrip("\n")
             if line == "":
-                if "event" in event:
-                    self.take(event)
-                    if event["event"] in ("run_finished", "run_failed"):
-                        return True
+                self.take(event)
                 event = {}
-                continue
-            key, _, value = line.partition(": ")
-            event[key] = value
+            else:
+                key, _, value = line.partition(": ")
+                event[key] = value
 
     def take(self, event):
-        event["data"] = json.loads(event["data"])
-        self.events.append(event)
-        self.last_id = event["id"]
+        """The id counts once the event is whole, as a browser has it."""
+        if "data" in event:
+            event["data"] = json.loads(event["data"])
+            self.events.append(event)
+        self.last_id = event.get("id", self.last_id)
+
+    def kinds(self):
+        return [e["event"] for e in self.events]
+
+
+class Follower(Stream):
+    """Of a run, to its end."""
+
+    def __init__(self, port, run_id):
+        super().__init__(port, f"/mcp/events?run_id={run_id}")
+
+    def take(self, event):
+        super().take(event)
+        self.is_over = event.get("event") in ("run_finished", "run_failed")
 
     def text(self, index=0, stream="command_stdout"):
         return "".join(e["data"]["chunk"] for e in self.events
                        if e["event"] == stream and e["data"]["index"] == index)
+
+
+def at_once(calls):
+    """What functions give that are called at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [f.result() for f in [pool.submit(c) for c in calls]]
 
 
 def wait_for(check, seconds, what):

@@ -2,18 +2,32 @@
 
 Environment (set by ./bootstrap check): MCP_SANDBOXD_BUILD (directory of the
 programs), DOCKER_HOST, SANDBOX_IMAGE, NODE_CLIENTS.
+
+server, client and sandbox are of one server that all tests share.  A test that
+harms it, or wants settings, has the mark own: @pytest.mark.own(KEY=value); then
+they are of a server of its own.  A module's mark holds for its tests, whose
+settings come on top.
 """
 import itertools
 import os
+import pathlib
+import shutil
 import sys
+import tempfile
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from server import Engine, Server, harm  # noqa: E402
+from receiver import Receiver  # noqa: E402
+from server import Engine, Program, Server, harm, serving  # noqa: E402
+from tenants import Tokens  # noqa: E402
 
 names = itertools.count(1)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "own(**settings): a server of its own")
 
 
 @pytest.fixture(scope="session")
@@ -31,13 +45,10 @@ def engine():
 
 
 @pytest.fixture(scope="session")
-def server(build, engine):
+def shared_server(build, engine):
     """One server for all tests that do not harm it."""
-    s = Server(build)
-    yield s
-    bad = harm(s.log)
-    s.destroy(engine)
-    assert not bad, bad
+    with serving(build, engine) as s:
+        yield s
 
 
 @pytest.fixture
@@ -53,8 +64,18 @@ def make_server(build, engine):
     yield make
     bad = [n for s in made for n in harm(s.log)]
     for s in made:
+        s.hang_up()
         s.destroy(engine)
     assert not bad, bad
+
+
+@pytest.fixture
+def server(request):
+    marks = list(request.node.iter_markers("own"))  # the closest first
+    if not marks:
+        return request.getfixturevalue("shared_server")
+    env = {k: v for m in reversed(marks) for k, v in m.kwargs.items()}
+    return request.getfixturevalue("make_server")(env=env)
 
 
 @pytest.fixture
@@ -65,11 +86,62 @@ def client(server):
 
 
 @pytest.fixture
+def ctl(server):
+    return server.ctl
+
+
+@pytest.fixture
 def sandbox(client):
     """A fresh identifier, deleted afterwards."""
     name = f"t{os.getpid()}-{next(names)}"
     yield name
-    client.call("delete_sandbox", identifier=name)
+    client.delete(name)
+
+
+@pytest.fixture
+def make_receiver():
+    made = []
+
+    def make(**kwargs):
+        made.append(Receiver(**kwargs))
+        return made[-1]
+
+    yield make
+    for r in made:
+        r.close()
+
+
+@pytest.fixture
+def receiver(make_receiver):
+    return make_receiver()
+
+
+@pytest.fixture
+def place():
+    """A directory of root's alone, but not below others that are."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="mcp-sandboxd-place-"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def open_place(place):
+    """Where other users get to: tmp_path is in what pytest shuts."""
+    place.chmod(0o755)
+    return place
+
+
+@pytest.fixture
+def program(build, engine):
+    p = Program(build)
+    yield p
+    shutil.rmtree(p.top)
+
+
+@pytest.fixture
+def tokens(open_place):
+    """Where the front's user gets to."""
+    return Tokens(open_place / "tenants")
 
 
 @pytest.hookimpl(hookwrapper=True)

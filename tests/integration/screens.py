@@ -18,12 +18,13 @@ class Ctl:
         self.program = os.path.join(server.build, "sandboxctl")
         self.base = [self.program, "--data-dir", server.data]
 
-    def run(self, *words, env=None, seconds=120, **more):
+    def run(self, *words, env=None, text=True, value=""):
+        """value: of its standard input"""
         return subprocess.run(
-            [*self.base, *words], capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=seconds, check=False,
-            env={**os.environ, **(env or {})},
-            **({"text": True, "errors": "replace"} if not more else more))
+            [*self.base, *words], capture_output=True, timeout=120,
+            input=value if text else value.encode(), check=False, text=text,
+            errors="replace" if text else None,
+            env={**os.environ, **(env or {})})
 
     def __call__(self, *words, **more):
         done = self.run(*words, **more)
@@ -32,6 +33,17 @@ class Ctl:
 
     def json(self, *words):
         return json.loads(self("--json", *words))
+
+    def refuses(self, *words, status=1, **more):
+        """What it says where it ends with that status."""
+        done = self.run(*words, **more)
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stderr
+
+    def token(self, *words):
+        text = self("token", "add", *words)
+        assert text.startswith("mcps_") and text.count("\n") == 1
+        return text.strip()
 
 
 class Screen:

@@ -1,15 +1,22 @@
 """Starts the real server on a port of its own, and looks after it."""
+import contextlib
 import http.client
+import json
 import os
 import pwd
 import re
 import shutil
 import signal
+import socket
+import sqlite3
 import subprocess
 import tempfile
 import threading
+import urllib.parse
+import uuid
 
 from client import Client, wait_for
+from screens import Ctl
 
 
 class Engine:
@@ -26,9 +33,13 @@ class Engine:
         conn.close()
         return answer.status, data
 
+    def inspect(self, container):
+        """What it says of a container."""
+        status, data = self.request("GET", f"/containers/{container}/json")
+        assert status == 200, data
+        return json.loads(data)
+
     def containers(self, instance):
-        import json
-        import urllib.parse
         filters = urllib.parse.quote(json.dumps(
             {"label": [f"mcp.instance={instance}"]}))
         status, data = self.request(
@@ -37,13 +48,31 @@ class Engine:
         return json.loads(data)
 
 
+class Admin:
+    """Who asks at a server's admin socket."""
+
+    def __init__(self, server):
+        self.path = os.path.join(server.data, "admin.sock")
+
+    def ask(self, method, path, body=None, **headers):
+        """(status, headers, JSON); if_match= is the header If-Match."""
+        conn = UnixConnection(self.path)
+        with contextlib.closing(conn):
+            conn.request(method, path, body if body is None or
+                         isinstance(body, str) else json.dumps(body),
+                         {k.replace("_", "-"): v for k, v in headers.items()})
+            answer = conn.getresponse()
+            data = answer.read()
+        return answer.status, answer.headers, \
+            json.loads(data) if data else None
+
+
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__("localhost", timeout=60)
         self.unix_path = path
 
     def connect(self):
-        import socket
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(60)
         self.sock.connect(self.unix_path)
@@ -96,6 +125,49 @@ def users(build):
     return {}
 
 
+def passed_on(**more):
+    """The environment of a program of ours: what of this one's it needs."""
+    keep = ("PATH", "DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS",
+            "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME")
+    return {k: os.environ[k] for k in keep if k in os.environ} | more
+
+
+def proc_status(pid):
+    """{name: value} of /proc/PID/status"""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        pairs = (line.partition(":") for line in f)
+        return {name: value.strip() for name, _, value in pairs}
+
+
+def memory_kib(pid, what="VmRSS"):
+    return int(proc_status(pid)[what].split()[0])
+
+
+class Program:
+    """mcp-sandboxd in a directory of its own, which others may pass through:
+    called with arguments and settings it gives what it said at its end."""
+
+    def __init__(self, build):
+        self.build = build
+        self.top = tempfile.mkdtemp(prefix="mcp-sandboxd-program-")
+        os.chmod(self.top, 0o755)
+        self.data = os.path.join(self.top, "data")
+
+    def __call__(self, *args, program="mcp-sandboxd", **env):
+        return subprocess.run(
+            [os.path.join(self.build, program), *args], env=passed_on(
+                DATA_DIR=self.data, PORT="0", **users(self.build)) | env,
+            cwd=self.top, capture_output=True, text=True, timeout=120,
+            check=False)
+
+    def refuses(self, *args, words=(), status=(78,), **env):
+        """It ends with one of these, and says these words: so what."""
+        done = self(*args, **env)
+        assert done.returncode in status, done.stderr
+        assert all(w in done.stderr for w in words), done.stderr
+        return done.stderr
+
+
 class Server:
     """One mcp-sandboxd with its own data directory and instance label."""
 
@@ -114,7 +186,9 @@ class Server:
         self.links_dir = os.path.join(self.data, "links")
         self.database = os.path.join(self.front_dir, "mcp-sandboxd.db")
         self.instance = f"test-{os.getpid()}-{Server.count}"
-        self.extra = dict(env or {})
+        self.extra = {k: str(v) for k, v in (env or {}).items()}
+        self.clients = []
+        self.ctl = Ctl(self)
         self.args = list(args)
         self.log = []
         self.port = None
@@ -124,13 +198,14 @@ class Server:
             self.start(wait)
 
     def environment(self):
-        keep = ("PATH", "DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS",
-                "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME")
-        env = {k: os.environ[k] for k in keep if k in os.environ}
-        env.update(PORT=str(self.port or 0), INSTANCE=self.instance,
-                   DATA_DIR=self.data, **users(self.build))
-        env.update(self.extra)
-        return env
+        return passed_on(PORT=str(self.port or 0), INSTANCE=self.instance,
+                         DATA_DIR=self.data, **users(self.build)) | self.extra
+
+    def write_config(self, *lines):
+        """The file that its last argument names."""
+        with open(os.path.join(self.dir, self.args[-1]), "w",
+                  encoding="ascii") as f:
+            f.write("\n".join([*lines, ""]))
 
     def start(self, wait=True):
         self.proc = subprocess.Popen(
@@ -144,6 +219,7 @@ class Server:
         self.reader.start()
         if wait:
             self.port = wait_for(self.find_port, 30, "the listening port")
+        if wait is True:  # else "port": it may not get ready
             try:
                 wait_for(self.is_ready, 60, "readiness")
             except AssertionError as e:
@@ -157,7 +233,7 @@ class Server:
         if self.proc.poll() is not None:
             raise AssertionError("the server ended:\n" + self.tail())
         for line in reversed(self.log):
-            found = re.search(r"listening on http://\S+:(\d+)", line)
+            found = re.search(r"listening on https?://\S+:(\d+)", line)
             if found:
                 return int(found.group(1))
         return None
@@ -174,12 +250,33 @@ class Server:
             conn.request("GET", path, headers=headers or {})
             answer = conn.getresponse()
             return answer.status, answer.headers, answer.read()
-        except OSError:
-            return 0, {}, b""
-        except http.client.HTTPException:
+        except (OSError, http.client.HTTPException):
             return 0, {}, b""
         finally:
             conn.close()
+
+    def get_json(self, path, want=200):
+        status, _, data = self.get(path)
+        assert status == want, (path, status, data)
+        return json.loads(data)
+
+    def send(self, line, *fields, body=b"", address="127.0.0.1", room=None):
+        """A connection with a request of which nothing is read yet; room: of
+        its receiving buffer."""
+        sock = socket.socket()
+        if room is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        sock.settimeout(60)
+        sock.bind((address, 0))
+        sock.connect(("127.0.0.1", self.port))
+        sock.sendall(self.message(line, *fields, body=body))
+        return sock
+
+    def message(self, line, *fields, body=b""):
+        head = [f"{line} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", *fields]
+        if body:
+            head.append(f"Content-Length: {len(body)}")
+        return "\r\n".join([*head, "", ""]).encode() + body
 
     def metric(self, name):
         """The value of one line of /metrics, labels as there; or None."""
@@ -189,13 +286,68 @@ class Server:
         return None
 
     def client(self, **kwargs):
-        return Client(self.port, **kwargs)
+        self.clients.append(Client(self.port, **kwargs))
+        return self.clients[-1]
+
+    def hang_up(self):
+        """Its clients come back on connections of the next process."""
+        for client in self.clients:
+            client.close()
+
+    def sql(self, query, *values):
+        """Rows of its database, which is only read."""
+        with contextlib.closing(sqlite3.connect(
+                f"file:{self.database}?mode=ro", uri=True, timeout=60)) as db:
+            return db.execute(query, values).fetchall()
+
+    def run_row(self, run):
+        """{column: value} of a run"""
+        names = [c for _, c, *_ in self.sql("PRAGMA table_info(run)")]
+        row, = self.sql("SELECT * FROM run WHERE uuid = ?",
+                        uuid.UUID(run).bytes)
+        return dict(zip(names, row, strict=True))
+
+    def change(self, *statements):
+        """Its database, behind its back."""
+        with contextlib.closing(sqlite3.connect(
+                self.database, timeout=30)) as db:
+            for text in statements:
+                db.execute(text)
+            db.commit()
 
     def tail(self, lines=100):
         """The last of the log; all of it when the server has ended."""
         if self.proc.poll() is not None:
             self.reader.join(30)
         return "\n".join(self.log[-lines:])
+
+    def log_of(self, run):
+        """The file of a run's output."""
+        return next(os.path.join(folder, f"{run}.log") for folder, _, names
+                    in os.walk(os.path.join(self.front_dir, "spool"))
+                    if f"{run}.log" in names)
+
+    def blob_of(self, artifact):
+        """The file of what is in the list of a run's artifacts."""
+        digest = artifact["sha256"]
+        return os.path.join(self.front_dir, "artifacts", "1", digest[:2],
+                            digest)
+
+    def check_lost(self, path):
+        status, _, body = self.get(path)
+        assert status == 410, (path, status, body)
+        assert b"output_lost" in body and b"is lost" in body, body
+
+    def wait_log(self, *words, since=0, seconds=60):
+        """Lines of the log with all these words, once there is one."""
+        return wait_for(lambda: [n for n in self.log[since:] if all(
+            w in n for w in words)], seconds, f"{words} in the log")
+
+    def refuses(self, *words):
+        """It ends with status 78 and says these words."""
+        assert self.proc.wait(60) == 78, self.tail()
+        said = self.tail(1000)
+        assert all(w in said for w in words), said
 
     def children(self):
         """[(pid, role)] of the supervisor's children, from /proc."""
@@ -215,12 +367,29 @@ class Server:
     def pids(self, role):
         return [pid for pid, name in self.children() if name == role]
 
+    def kill(self, role):
+        """Its processes of a role, and wait for others in their places."""
+        old = self.pids(role)
+        for pid in old:
+            os.kill(pid, signal.SIGKILL)
+        self.hang_up()
+        wait_for(lambda: len(self.pids(role)) == len(old) and
+                 not set(self.pids(role)) & set(old), 60, f"another {role}")
+        wait_for(self.is_ready, 60, "readiness")
+
     def is_sanitized(self):
         """A sanitizer keeps what is freed: its memory says little."""
         with open(os.path.join(self.build, "mcp-sandboxd-front"), "rb") as f:
             return b"__asan_init" in f.read()
 
+    def restart(self, sig=signal.SIGTERM, args=None):
+        self.stop(sig)
+        if args is not None:
+            self.args = args
+        self.start()
+
     def stop(self, sig=signal.SIGTERM, seconds=30):
+        self.hang_up()
         if self.proc.poll() is None:
             self.proc.send_signal(sig)
             try:
@@ -245,3 +414,16 @@ class Server:
                     engine.request(
                         "DELETE", f"/containers/{c['Id']}?force=1&v=1")
             shutil.rmtree(self.dir, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def serving(build, engine, stall_ms=STALL_MS, **kwargs):
+    """A server of some tests, and what is held against it at their end."""
+    server = Server(build, **kwargs)
+    try:
+        yield server
+        bad = harm(server.log, stall_ms)
+        assert not bad, bad
+    finally:
+        server.hang_up()
+        server.destroy(engine)

@@ -3,15 +3,13 @@ import json
 import os
 import re
 import shutil
-import signal
 import sys
-import tempfile
 import time
 import uuid
 
 import pytest
 
-from client import wait_for
+from client import TOO_MUCH, wait_for
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))), "agent"))
@@ -19,9 +17,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(
 import wire  # noqa: E402
 
 
-@pytest.fixture
-def server(make_server):
-    return make_server(env={"LOG_FORMAT": "json", "WORKERS": "1"})
+pytestmark = pytest.mark.own(LOG_FORMAT="json", WORKERS=1)
 
 
 def events(server, message=None):
@@ -43,8 +39,7 @@ def asked(server, run):
     return wait_for(line, 60, "the run's line")[0]
 
 
-def test_an_agent_that_comes_says_its_version(server):
-    client = server.client()
+def test_an_agent_that_comes_says_its_version(server, client):
     client.run("box", "true")
     line = wait_for_event(server, "agent is there")
     assert line["role"].startswith("worker")
@@ -54,8 +49,7 @@ def test_an_agent_that_comes_says_its_version(server):
     assert "run" not in line and "dropped" not in line
 
 
-def test_a_killed_command_is_said_with_run_and_request(server):
-    client = server.client()
+def test_a_killed_command_is_said_with_run_and_request(server, client):
     client.run("box", "true", "exit 3")
     run = client.run("box", {"shell": "sleep 600", "timeout_ms": 50})["run_id"]
     line = wait_for_event(server, "agent ended a command")
@@ -69,27 +63,19 @@ def test_a_killed_command_is_said_with_run_and_request(server):
     assert len(events(server)) == 2
 
 
-def test_memory_that_was_too_much_is_a_warning(server):
-    client = server.client()
-    run = client.run("box", {"argv": [
-        "python3", "-c", "x = bytearray(3 << 30)\n"
-        "for i in range(0, len(x), 4096): x[i] = 1"]})["run_id"]
+def test_memory_that_was_too_much_is_a_warning(server, client):
+    run = client.run("box", TOO_MUCH)["run_id"]
     line = wait_for_event(server, "agent saw kills for want of memory")
     assert (line["level"], line["run"]) == ("warn", run)
     assert line["request"] == asked(server, run)["request"]
 
 
-def test_another_worker_still_knows_whose_the_lines_are(server):
-    client = server.client()
+def test_another_worker_still_knows_whose_the_lines_are(server, client):
     run = client.start("box", {"shell": "echo on; sleep 600",
                                "timeout_ms": 600000})["run_id"]
-    wait_for(lambda: client.status(run)["state"] == "running", 60, "it")
-    old = server.pids("worker")
-    os.kill(old[0], signal.SIGKILL)
-    wait_for(lambda: server.pids("worker") not in ([], old), 60, "another")
-    wait_for(server.is_ready, 60, "readiness")
-    client = server.client()
-    client.call("control_run", run_id=run, action="cancel")
+    client.wait_state(run)
+    server.kill("worker")
+    client.cancel(run)
     line = wait_for_event(server, "agent ended a command")
     whole = asked(server, run)
     assert (line["run"], line["request"], line["sandbox"]) == \
@@ -98,9 +84,8 @@ def test_another_worker_still_knows_whose_the_lines_are(server):
     assert len(events(server, "agent is there")) == 1
 
 
-def test_at_level_debug_each_command_has_two_lines(make_server):
-    server = make_server(env={"LOG_FORMAT": "json", "LOG_LEVEL": "debug"})
-    client = server.client()
+@pytest.mark.own(LOG_FORMAT="json", LOG_LEVEL="debug")
+def test_at_level_debug_each_command_has_two_lines(server, client):
     run = client.run("box", "true", "exit 3")["run_id"]
     request = asked(server, run)["request"]
     found = [(f["msg"], f["command"], f.get("exit_code"))
@@ -151,22 +136,20 @@ def write_fake_agent(path):
             hello=wire.pack_frame("HELLO", version=wire.VERSION,
                                   boot=uuid.uuid4()) +
             wire.pack_frame("HELLO_END"),
-            ping=wire.number_of("PING"), pong=wire.number_of("PONG"),
+            ping=wire.FRAMES.number("PING"), pong=wire.FRAMES.number("PONG"),
             rounds=FLOOD // 1000, line=line,
             last=wire.pack_frame("SAID", level=2, text="over")))
     os.chmod(path, 0o755)
 
 
 @pytest.fixture
-def hostile_build(build):
+def hostile_build(build, open_place):
     """Our programs, and an agent that is not."""
-    with tempfile.TemporaryDirectory() as path:
-        os.chmod(path, 0o755)
-        for name in os.listdir(build):
-            if name.startswith("mcp-sandboxd"):
-                shutil.copy(os.path.join(build, name), path)
-        write_fake_agent(os.path.join(path, "sandbox-agent"))
-        yield path
+    for name in os.listdir(build):
+        if name.startswith("mcp-sandboxd"):
+            shutil.copy(os.path.join(build, name), open_place)
+    write_fake_agent(os.path.join(open_place, "sandbox-agent"))
+    return open_place
 
 
 def test_a_flood_of_a_hostile_agent_is_bounded(hostile_build, make_server):

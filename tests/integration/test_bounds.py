@@ -1,10 +1,10 @@
 """No answer, no turn of a loop and no process at rest is without a bound."""
 import json
-import socket
-import threading
 from collections import Counter
 
-from client import wait_for
+import pytest
+
+from client import at_once, python, wait_for
 
 MIB = 1 << 20
 IDLE_MAX = 22 * MIB  # with every library for itself; PSS is below 20
@@ -27,21 +27,6 @@ def check_largest(view):
             assert len(shown) + c[f"{name}_dropped"] == BYTES
 
 
-def get_at_once(server, path, n):
-    """n answers that are asked for at the same time."""
-    answers = [None] * n
-
-    def get(i):
-        answers[i] = server.get(path, timeout=60)
-
-    threads = [threading.Thread(target=get, args=(i,)) for i in range(n)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return answers
-
-
 def test_the_largest_run_has_bounded_answers(server, client, sandbox):
     final = client.run(sandbox, *[CONTROL] * COMMANDS)
     check_largest(final)
@@ -51,58 +36,40 @@ def test_the_largest_run_has_bounded_answers(server, client, sandbox):
     listed = client.tool("get_run", run_id=run["run_id"], wait_ms=20000)
     assert listed["structuredContent"]["state"] == "completed"
     path = f"/mcp/runs/{final['run_id']}"
-    for status, _, data in get_at_once(server, path, 4):
+    for status, _, data in at_once([lambda: server.get(path, timeout=60)] * 4):
         assert status == 200
         assert MIB < len(data) < ANSWER_MAX
         check_largest(json.loads(data))
-    status, _, data = client.post({
-        "jsonrpc": "2.0", "id": "x", "method": "tools/call",
-        "params": {"name": "get_run",
-                   "arguments": {"run_id": final["run_id"]}}})
-    assert status == 200 and len(data) < ANSWER_MAX
+    assert len(json.dumps(client.tool("get_run",
+                                      run_id=final["run_id"]))) < ANSWER_MAX
     assert server.pids("front") == front
 
 
 def test_a_long_list_of_artifacts_comes_in_parts(server, client, sandbox):
     make = ("import os\nos.chdir('/artifacts')\n"
             "for i in range(1500): open('\\1' * 180 + str(i), 'w')")
-    final = client.run(sandbox, {"argv": ["python3", "-c", make]},
-                       wait_ms=90000)
+    final = client.run(sandbox, python(make), wait_ms=90000)
     names = [a["path"] for a in final["artifacts"]]
     assert final["artifacts_dropped"] == 1500 - len(names)
     path = f"/mcp/runs/{final['run_id']}?artifacts_from="
     page = final
     while "artifacts_next" in page:
-        page = json.loads(server.get(path + str(page["artifacts_next"]))[2])
+        page = client.get(path + str(page["artifacts_next"]))
         names += [a["path"] for a in page["artifacts"]]
     assert len(names) == len(set(names)) == 1500
     assert server.get(path + "x")[0] == 400
 
 
-def connect(server, request=b""):
-    sock = socket.create_connection(("127.0.0.1", server.port), timeout=30)
-    sock.sendall(request)
-    return sock
-
-
-def ask(sock, server, path):
-    """The status of one answer on a connection that is kept."""
-    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}"
-                 "\r\n\r\n".encode())
-    return int(sock.recv(4096).split(b" ")[1])
-
-
 def test_when_all_connections_are_taken_probes_and_new_clients_are_served(
         make_server):
     places = 20
-    server = make_server(env={"MAX_CONNECTIONS": str(places)})
-    resting = [connect(server) for _ in range(places)]
+    server = make_server(env={"MAX_CONNECTIONS": places})
+    resting = [server.send("GET /healthz") for _ in range(places)]
     for sock in resting:
-        assert ask(sock, server, "/healthz") == 200
+        assert sock.recv(4096).startswith(b"HTTP/1.1 200")
     run = server.client().start("busy", "sleep 60")["run_id"]
-    follow = (f"GET /mcp/events?run_id={run} HTTP/1.1\r\n"
-              f"Host: 127.0.0.1:{server.port}\r\n\r\n").encode()
-    following = [connect(server, follow) for _ in range(places)]
+    following = [server.send(f"GET /mcp/events?run_id={run}")
+                 for _ in range(places)]
     for sock in following:
         assert sock.recv(4096).startswith(b"HTTP/1.1 200")
     # Nobody rests now: only probes are served.
@@ -118,17 +85,11 @@ def test_when_all_connections_are_taken_probes_and_new_clients_are_served(
 def test_followers_that_do_not_read_cost_little(server, client, sandbox):
     """Of what waits for them 16 KiB each are here, however much there is."""
     readers = 50
-    print_it = ("sleep 1; head -c 20000000 /dev/zero | tr '\\0' '\\1'")
-    run = client.start(sandbox, print_it)["run_id"]
-    follow = (f"GET /mcp/events?run_id={run} HTTP/1.1\r\n"
-              f"Host: 127.0.0.1:{server.port}\r\n\r\n").encode()
-    socks = []
-    for _ in range(readers):
-        sock = socket.socket()
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        sock.connect(("127.0.0.1", server.port))
-        sock.sendall(follow)
-        socks.append(sock)
+    run = client.start(
+        sandbox,
+        "sleep 1; head -c 20000000 /dev/zero | tr '\\0' '\\1'")["run_id"]
+    socks = [server.send(f"GET /mcp/events?run_id={run}", room=4096)
+             for _ in range(readers)]
     waiting = 'sandboxd_answers_waiting_bytes{in="memory"}'
     most = 0
     while client.ended(run) is None:
@@ -168,8 +129,8 @@ def taken(pids):
     return own + files.total()
 
 
-def test_an_idle_server_takes_little_memory(make_server):
-    server = make_server()
+@pytest.mark.own
+def test_an_idle_server_takes_little_memory(server):
     pids = [server.proc.pid, *(pid for pid, _ in server.children())]
     if not server.is_sanitized():
         wait_for(lambda: taken(pids) <= IDLE_MAX, 60,

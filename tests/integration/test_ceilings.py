@@ -1,27 +1,15 @@
 """What root's TENANTS_FILE says of a tenant holds against the front, too."""
 import json
 import os
-import re
-import tempfile
 
 import pytest
 
-from server import wait_for
-from test_tenants import Ctl, Tokens
-
-
-@pytest.fixture
-def tokens():
-    """Where the front's user gets to."""
-    with tempfile.TemporaryDirectory(prefix="mcp-ceilings-") as top:
-        os.chmod(top, 0o755)
-        yield Tokens(os.path.join(top, "tenants"))
+from client import wait_for
+from tenants import Tenant
 
 
 def isolation(client, path):
-    status, _, data = client.request("GET", path)
-    assert status == 200, data
-    return json.loads(data)["isolation"]
+    return client.get(path)["isolation"]
 
 
 def check_as_delivered(told):
@@ -38,9 +26,9 @@ def check_as_delivered(told):
 
 
 def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
-    tokens.tenant("acme", "ceiling.sandboxes=1", "rule.read_only_root=true")
-    tokens.tenant("free")
-    acme, free = (tokens.token(n, "user") for n in ("acme", "free"))
+    acme = tokens.tenant("acme", "ceiling.sandboxes=1",
+                         "rule.read_only_root=true")
+    free = tokens.tenant("free")
     root = tokens.token("-", "admin")
     server = make_server(env={"TENANTS_FILE": tokens.write()})
     a, admin = server.client(token=acme), server.client(token=root)
@@ -51,7 +39,7 @@ def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     # It is a quota as well, and that one gives way.
     assert "quota sandboxes" in json.dumps(
         a.tool("initialize_sandbox", identifier="two"))
-    Ctl(server)("tenant", "set", "acme", "quota.sandboxes=9")
+    server.ctl("tenant", "set", "acme", "quota.sandboxes=9")
     assert "tenant acme has its ceiling of 1 sandboxes" in json.dumps(
         a.tool("initialize_sandbox", identifier="three"))
     # It is what is said of the sandbox, too: by its engine, not by the rule.
@@ -64,14 +52,13 @@ def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     b.call("initialize_sandbox", identifier="two")
     held = isolation(b, "/api/v1/sandboxes/two")
     assert held["read_only_root"] is False
-    assert b.request("GET", "/api/v1/sandboxes/three")[0] == 404
+    b.get("/api/v1/sandboxes/three", 404)
     # What is wrong with the host is not for tenants.
     assert "advisories" not in held
     told = isolation(admin, "/api/v1/tenants/free/sandboxes/two")
     assert set(told.pop("advisories")) == {"open", "unknown", "not_shown"}
     assert told == held
-    path = "/api/v1/tenants/free/sandboxes/two"
-    assert b.request("GET", path)[0] == 403
+    b.get("/api/v1/tenants/free/sandboxes/two", 403)
     check_as_delivered(told)
 
 
@@ -80,52 +67,36 @@ def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     (["ceiling.sandboxes=x"], "quota sandboxes: want a number"),
     (["rule.colour=red"], "no rule colour"),
     (["rule.runtime=../x"], "no runtime name")])
-def test_a_wrong_word_ends_the_start(make_server, tokens, words, what):
+def test_a_wrong_word_ends_the_start(program, tokens, words, what):
     tokens.tenant("acme", *words)
-    server = make_server(env={"TENANTS_FILE": tokens.write()}, wait=False)
-    assert server.proc.wait(60) == 78
-    wait_for(lambda: any(what in s and "line 1" in s for s in server.log), 30,
-             "its reason")
+    program.refuses(TENANTS_FILE=tokens.write(), words=[what, "line 1"])
 
 
-def refusal(make_server, path):
-    server = make_server(env={"TENANTS_FILE": path}, wait=False)
-    assert server.proc.wait(60) == 78
-    wait_for(lambda: any("others may write it" in s for s in server.log), 30,
-             "its reason")
-
-
-def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
+def test_a_file_that_others_may_write_is_not_believed(program, tokens):
     tokens.tenant("acme")
     path = tokens.write()
-    os.chmod(path, 0o666)
-    refusal(make_server, path)
+    path.chmod(0o666)
+    program.refuses(TENANTS_FILE=path, words=["others may write it"])
     if os.geteuid() == 0:  # a group that is not root's
         os.chown(path, 0, 65534)
-        os.chmod(path, 0o664)
-        refusal(make_server, path)
+        path.chmod(0o664)
+        program.refuses(TENANTS_FILE=path, words=["others may write it"])
 
 
 def test_workers_alone_are_told(make_server, tokens):
     """What asks an issuer for its keys knows no ceilings, and lives."""
-    tokens.tenant("acme", "ceiling.sandboxes=1")
-    token = tokens.token("acme", "user")
+    token = tokens.tenant("acme", "ceiling.sandboxes=1")
     server = make_server(env={
         "TENANTS_FILE": tokens.write(), "RUN_AS_KEYS": "",
         "OAUTH_ISSUER": "http://127.0.0.1:1",
         "OAUTH_AUDIENCE": "https://mcp.example/"})
-    wait_for(lambda: any(re.search(r"keys\[\d+\] is ready", s)
-                         for s in server.log), 30, "what asks for keys")
-    assert server.client(token=token).run("a", "true")[
-        "state"] == "completed"
+    server.wait_log(" keys[", "is ready")
+    assert server.client(token=token).run("a", "true")["state"] == "completed"
 
 
-def test_a_rule_is_set_while_the_server_runs(make_server):
-    server = make_server(env={"SANDBOX_RUNTIMES_ALLOWED": "runc,no-such"})
-    ctl = Ctl(server)
-    ctl("tenant", "add", "acme", "rule.read_only_root=true")
-    token = ctl.token("acme")
-    client = server.client(token=token)
+@pytest.mark.own(SANDBOX_RUNTIMES_ALLOWED="runc,no-such")
+def test_a_rule_is_set_while_the_server_runs(server, ctl):
+    client = Tenant(server, "acme", "rule.read_only_root=true").client
     assert "Read-only" in json.dumps(client.run("a", "touch /home/x 2>&1"))
     ctl("tenant", "set", "acme", "rule.read_only_root=default",
         "rule.runtime=no-such")
@@ -138,16 +109,12 @@ def test_a_rule_is_set_while_the_server_runs(make_server):
     ctl("tenant", "set", "acme", "rule.runtime=other")
     assert "SANDBOX_RUNTIMES_ALLOWED" in json.dumps(
         client.tool("initialize_sandbox", identifier="c"))
-    server.stop()
-    server.start()
-    client = server.client(token=token)
+    server.restart()
     assert wait_for(lambda: isolation(client, "/api/v1/sandboxes/a"), 60,
                     "what the worker sees anew")["read_only_root"] is True
     assert ctl.json("tenant", "show", "acme")["rules"]["runtime"] == "other"
     ctl("tenant", "set", "acme", "rule.runtime=default")
-    client = server.client(token=token)
     assert client.run("d", "true")["state"] == "completed"
-    done = ctl.run("tenant", "set", "acme", "rule.colour=red")
-    assert done.returncode == 1 and "no rule colour" in done.stderr
-    assert any("tenant.rule" in line for line in
-               ctl("audit", "list", "what=tenant.rule").splitlines())
+    assert "no rule colour" in ctl.refuses("tenant", "set", "acme",
+                                           "rule.colour=red")
+    assert "tenant.rule" in ctl("audit", "list", "what=tenant.rule")

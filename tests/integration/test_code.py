@@ -1,4 +1,11 @@
 """The interpreter's three tools."""
+import pytest
+
+
+@pytest.fixture
+def ready(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    return sandbox
 
 
 def test_code_needs_an_initialized_sandbox(client, sandbox):
@@ -35,33 +42,30 @@ def test_the_default_identifier_is_default(client):
     client.call("stop_sandbox")
 
 
-def test_a_traceback_is_an_execution_error_with_output(client, sandbox):
-    client.call("initialize_sandbox", identifier=sandbox)
-    out = client.call("execute_code", identifier=sandbox,
+def test_a_traceback_is_an_execution_error_with_output(client, ready):
+    out = client.call("execute_code", identifier=ready,
                       code="print('before')\nraise ValueError('x')")
     assert out["error_type"] == "ExecutionError"
     assert out["exit_code"] == 1
     assert "before" in out["output"] and "ValueError" in out["output"]
 
 
-def test_the_history_has_the_code_that_was_run(client, sandbox):
-    client.call("initialize_sandbox", identifier=sandbox)
+def test_the_history_has_the_code_that_was_run(client, ready):
     code = "print('€' * 3)\n" + "#" * 20000
-    out = client.call("execute_code", code=code, identifier=sandbox)
+    out = client.call("execute_code", code=code, identifier=ready)
     command = client.status(out["run_id"])["commands"][0]
     assert command["shell"] == code[:len(command["shell"])]
     assert len(command["shell"].encode()) == 16384
 
 
-def test_unsupported_languages_are_named(client, sandbox):
-    client.call("initialize_sandbox", identifier=sandbox)
+def test_unsupported_languages_are_named(client, ready):
     out = client.call("execute_code", code="1", language="cobol",
-                      identifier=sandbox)
+                      identifier=ready)
     assert out["message"] == \
         "Unsupported language: cobol; this server runs: python, bash, sh"
     assert out["output"] is None and out["exit_code"] is None
     out = client.call("execute_code", code="1", language="JavaScript",
-                      identifier=sandbox)
+                      identifier=ready)
     assert out["message"].startswith(
         "JavaScript execution not supported in minimal container; ")
 
@@ -79,19 +83,16 @@ def test_stopping_nothing_succeeds(client, sandbox):
         "success"
 
 
-def test_long_code_is_no_argument(client, sandbox):
-    client.call("initialize_sandbox", identifier=sandbox)
+def test_long_code_is_no_argument(client, ready):
     code = "x = '" + "y" * 300000 + "'\nprint(len(x))"
-    out = client.call("execute_code", code=code, identifier=sandbox)
+    out = client.call("execute_code", code=code, identifier=ready)
     assert out["output"] == "300000\n"
-    final = client.run(sandbox, "ls -A /tmp | grep -c run- || true")
-    assert final["commands"][0]["stdout"] == "0\n"
+    assert client.out(ready, "ls -A /tmp | grep -c run- || true") == "0\n"
 
 
-def test_crlf_ends_a_line_of_bash_and_sh(client, sandbox):
-    client.call("initialize_sandbox", identifier=sandbox)
+def test_crlf_ends_a_line_of_bash_and_sh(client, ready):
     for language in ("bash", "sh", "shell"):
-        result = client.tool("execute_code", identifier=sandbox,
+        result = client.tool("execute_code", identifier=ready,
                              language=language,
                              code="x=1\r\necho $x | cat -A\r\nexit 0\r")
         out = result["structuredContent"]
@@ -100,10 +101,9 @@ def test_crlf_ends_a_line_of_bash_and_sh(client, sandbox):
         assert out["note"] in result["content"][0]["text"]
 
 
-def test_other_code_is_taken_byte_by_byte(client, sandbox):
-    client.call("initialize_sandbox", identifier=sandbox)
+def test_other_code_is_taken_byte_by_byte(client, ready):
     code = "import sys\r\nprint(len(open(sys.argv[0], 'rb').read()))\r\n"
-    out = client.call("execute_code", identifier=sandbox, code=code)
+    out = client.call("execute_code", identifier=ready, code=code)
     assert out["output"] == f"{len(code)}\n"
     assert "note" not in out
     view = client.call("get_run", run_id=out["run_id"])

@@ -1,6 +1,5 @@
 """The disk and the database below a running server: full, gone, damaged."""
 import errno
-import json
 import os
 import shutil
 import signal
@@ -11,30 +10,25 @@ import pytest
 
 from client import wait_for
 
+pytestmark = pytest.mark.own
 
-def test_a_database_removed_below_the_server_stops_it(make_server):
-    server = make_server()
-    client = server.client()
+
+def test_a_database_removed_below_the_server_stops_it(server, client):
     client.run("a", "true")
     os.unlink(server.database)
     status, _, body = server.get("/readyz")
     assert status in (0, 200, 503), body
-    assert wait_for(lambda: server.proc.poll(), 60, "the server's end") == 78
-    assert "was removed below the running server" in server.tail()
-    assert "put a backup" in server.tail()
+    server.refuses("was removed below the running server", "put a backup")
 
 
-def test_a_damaged_database_stops_the_start_with_what_to_do(make_server):
-    server = make_server()
+def test_a_damaged_database_stops_the_start_with_what_to_do(server):
     server.client().run("a", "true")
     server.stop()
     with open(server.database, "r+b") as f:
         f.seek(4096)
         f.write(b"\x5a" * 40 * 4096)
     server.start(wait=False)
-    assert wait_for(lambda: server.proc.poll(), 60, "the server's end") == 78
-    assert "is damaged" in server.tail()
-    assert "put a backup in its place" in server.tail()
+    server.refuses("is damaged", "put a backup in its place")
     assert server.tail().count("is damaged") < 4, server.tail()
 
 
@@ -91,41 +85,39 @@ class Disk:
 
 
 @pytest.fixture
-def disk(build):
+def disk_server(build, make_server):
+    """(disk, server, client) of that size, with these settings."""
     made = []
 
-    def make(size):
+    def make(size, **env):
         made.append(Disk(build, size))
-        return made[-1]
+        server = make_server(build=made[-1].dir,
+                             env={"DATA_DIR": made[-1].data, **env})
+        return made[-1], server, server.client()
 
     yield make
     for d in made:
         d.close()
 
 
-@pytest.fixture
-def disk_server(disk, make_server):
-    """(disk, server) of that size, with these settings."""
-    def make(size, **env):
-        d = disk(size)
-        return d, make_server(build=d.dir, env={"DATA_DIR": d.data, **env})
-    return make
-
-
 def refusal(client):
     """The text of the error that an awaited run gave, None if it gave none."""
-    result = client.tool("run_sandbox", identifier="a",
-                         commands=[{"shell": "echo full"}],
-                         options={"await_completion": True,
-                                  "await_timeout_ms": 5000})
-    return result["content"][0]["text"] if result.get("isError") else None
+    return refused_or_run(client, "a", "echo full")[0]
+
+
+def refused_or_run(client, identifier, *commands):
+    """(why not, None) or (None, final)"""
+    result = client.tool("run_sandbox", identifier=identifier, commands=[
+        {"shell": c} for c in commands], options={"await_completion": True})
+    if result.get("isError"):
+        return result["content"][0]["text"], None
+    return None, result["structuredContent"]["final"]
 
 
 def test_a_disk_without_a_byte_fails_calls_clearly_and_the_server_goes_on(
         disk_server):
-    disk, server = disk_server("12m", DISK_RESERVE_MB="0",
-                               DISK_RESERVE_INODES="0")
-    client = server.client()
+    disk, server, client = disk_server("12m", DISK_RESERVE_MB="0",
+                                       DISK_RESERVE_INODES="0")
     client.run("a", "true")
     disk.fill(0)
     # What the database had reserved may carry a few runs; then it ends.
@@ -134,30 +126,27 @@ def test_a_disk_without_a_byte_fails_calls_clearly_and_the_server_goes_on(
     assert server.get("/healthz")[0] == 200
     disk.clear()
     wait_for(lambda: refusal(client) is None, 30, "recovery")
-    assert client.run("a", "echo ok")["commands"][0]["stdout"] == "ok\n"
+    assert client.out("a", "echo ok") == "ok\n"
 
 
 def let_go(engine, server, identifier):
     """Makes /tmp/go in that sandbox, without the server."""
     box, = (b for b in engine.containers(server.instance)
             if b["Labels"]["mcp.identifier"] == identifier)
-    _, data = engine.request("GET", f"/containers/{box['Id']}/json")
-    pid = json.loads(data)["State"]["Pid"]
+    pid = engine.inspect(box["Id"])["State"]["Pid"]
     with open(f"/proc/{pid}/root/tmp/go", "w", encoding="ascii"):
         pass
 
 
 def test_an_end_that_finds_no_room_is_recorded_when_there_is_some(
         disk_server, engine):
-    disk, server = disk_server("12m", DISK_RESERVE_MB="0",
-                               DISK_RESERVE_INODES="0")
-    client = server.client()
+    disk, server, client = disk_server("12m", DISK_RESERVE_MB="0",
+                                       DISK_RESERVE_INODES="0")
     waits = "until [ -e /tmp/go ]; do sleep 0.05; done; echo kept"
     runs = {box: client.start(box, waits)["run_id"]
             for box in ("one", "two", "last")}
     for run in runs.values():
-        wait_for(lambda run=run: client.status(run)["state"] == "running",
-                 30, "the program")
+        client.wait_state(run)
     disk.fill(0)
     wait_for(lambda: refusal(client), 30, "a refusal")
     for box in ("one", "two"):
@@ -178,7 +167,6 @@ def test_an_end_that_finds_no_room_is_recorded_when_there_is_some(
         let_go(engine, server, "two")
     disk.clear()
     server.start()
-    client = server.client()
     for run in runs.values():
         view = client.wait_end(run)
         assert view["state"] == "completed", view
@@ -187,21 +175,17 @@ def test_an_end_that_finds_no_room_is_recorded_when_there_is_some(
 
 def test_below_the_reserve_new_work_is_refused_and_readyz_says_why(
         disk_server):
-    disk, server = disk_server("64m", DISK_RESERVE_MB="16")
-    client = server.client()
+    disk, server, client = disk_server("64m", DISK_RESERVE_MB="16")
     client.run("a", "true")
-    run = client.start("a", "read x; echo $x", await_completion=False)
+    run = client.start("a", "read x; echo $x")
     disk.fill(15 << 20)
     # Where there was much room a moment ago it is not asked again at once.
     wait_for(lambda: server.get("/readyz")[0] == 503, 30, "a full disk")
     status, _, body = server.get("/readyz")
     assert status == 503 and b"disk is full" in body, body
     assert b"DISK_RESERVE_MB" in body
-    for tool, arguments in (
-            ("run_sandbox", {"commands": [{"shell": "true"}]}),
-            ("initialize_sandbox", {})):
-        text = client.tool(tool, identifier="b",
-                           **arguments)["content"][0]["text"]
+    for text in (client.refused("b", "true"),
+                 client.call("initialize_sandbox", identifier="b")["message"]):
         assert "disk is full" in text and "DISK_RESERVE_MB" in text, text
     name = 'sandboxd_disk_free_bytes{dir="data"}'
     assert server.metric(name) < 16 << 20
@@ -213,20 +197,16 @@ def test_below_the_reserve_new_work_is_refused_and_readyz_says_why(
 
 
 def test_a_run_that_fills_the_disk_ends_and_others_go_on(disk_server):
-    disk, server = disk_server("96m", DISK_RESERVE_MB="16")
-    client = server.client()
+    disk, server, client = disk_server("96m", DISK_RESERVE_MB="16")
     client.run("other", "true")
     run = client.start("flood", "head -c 200000000 /dev/zero",
                        await_completion=False)
     told = set()
     while client.ended(run["run_id"]) is None:
-        result = client.tool("run_sandbox", identifier="other",
-                             commands=[{"shell": "echo here"}],
-                             options={"await_completion": True})
-        if result.get("isError"):
-            told.add(result["content"][0]["text"])
+        text, final = refused_or_run(client, "other", "echo here")
+        if text:
+            told.add(text)
         else:
-            final = result["structuredContent"]["final"]
             assert final["commands"][0]["stdout"] == "here\n", final
     assert all("disk is full" in text for text in told), told
     final = client.status(run["run_id"])
@@ -244,27 +224,20 @@ def test_a_run_that_fills_the_disk_ends_and_others_go_on(disk_server):
              "the count")
     assert server.metric('sandboxd_history_bytes{kind="logs"}') == 0
     assert disk.free() > 60 << 20
-    server.stop()
-    server.start()
-    assert server.client().status(run["run_id"]) == view
+    server.restart()
+    assert client.status(run["run_id"]) == view
 
 
 def test_rows_that_fill_the_disk_give_room_the_oldest_first(disk_server):
     """What is in rows has no file that could go."""
-    disk, server = disk_server("56m", DISK_RESERVE_MB="4",
-                               HISTORY_TEXT_MB="1")
-    client = server.client()
-    commands = [{"shell": "printf %03000d 0 # " + "x" * 16000}] * 4
+    disk, server, client = disk_server("56m", DISK_RESERVE_MB="4",
+                                       HISTORY_TEXT_MB="1")
+    commands = ["printf %03000d 0 # " + "x" * 16000] * 4
 
     def run():
-        result = client.tool(
-            "run_sandbox", identifier="a", commands=commands,
-            options={"await_completion": True})
-        if result.get("isError"):
-            text = result["content"][0]["text"]
-            assert "disk is full" in text, text
-            return None
-        return result["structuredContent"]["run_id"]
+        text, final = refused_or_run(client, "a", *commands)
+        assert text is None or "disk is full" in text, text
+        return final and final["run_id"]
 
     runs = [wait_for(run, 60, "room") for _ in range(400)]
     wait_for(lambda: server.get("/readyz")[0] == 200, 30, "readiness")
@@ -281,38 +254,29 @@ def files_below(path):
     return sum(len(names) for _, _, names in os.walk(path))
 
 
-def delete(client, run_id):
-    status, _, body = client.request("DELETE", f"/mcp/runs/{run_id}")
-    return status, json.loads(body)
-
-
-def test_a_run_can_be_deleted_with_all_it_left(make_server):
-    server = make_server()
-    client = server.client()
-    final = client.run(
-        "a", "head -c 100000 /dev/zero; echo hello > /artifacts/x")
-    run_id = final["run_id"]
+def test_a_run_can_be_deleted_with_all_it_left(server, client):
+    run = client.run(
+        "a", "head -c 100000 /dev/zero; echo hello > /artifacts/x")["run_id"]
     front = server.front_dir
     assert files_below(f"{front}/spool") == 1
     assert files_below(f"{front}/artifacts") == 1
-    going = client.start("a", "sleep 600", await_completion=False)["run_id"]
-    status, body = delete(client, going)
-    assert status == 409 and "has not ended" in str(body), body
-    assert delete(client, run_id) == (200, {"run_id": run_id,
-                                            "deleted": True})
-    assert delete(client, run_id)[0] == 404
-    assert client.request("GET", f"/mcp/runs/{run_id}")[0] == 404
-    assert server.get(f"/artifacts/a/{run_id}/x")[0] == 404
+    going = client.start("a", "sleep 600")["run_id"]
+    assert "has not ended" in str(client.ask("DELETE", f"/mcp/runs/{going}",
+                                             want=409))
+    assert client.ask("DELETE", f"/mcp/runs/{run}") == {"run_id": run,
+                                                        "deleted": True}
+    client.ask("DELETE", f"/mcp/runs/{run}", want=404)
+    client.get(f"/mcp/runs/{run}", 404)
+    assert server.get(f"/artifacts/a/{run}/x")[0] == 404
     wait_for(lambda: files_below(f"{front}/artifacts") == 0, 10, "the blob")
-    client.request("POST", f"/mcp/runs/{going}/cancel", "")
+    client.cancel(going)
     client.wait_end(going)
-    assert delete(client, going)[0] == 200
+    client.ask("DELETE", f"/mcp/runs/{going}")
     wait_for(lambda: files_below(f"{front}/spool") == 0, 10, "the log")
 
 
-def test_beyond_the_quota_the_oldest_runs_give_up_their_files(make_server):
-    server = make_server(env={"HISTORY_TENANT_MAX_MB": "1"})
-    client = server.client()
+@pytest.mark.own(HISTORY_TENANT_MAX_MB="1")
+def test_beyond_the_quota_the_oldest_runs_give_up_their_files(server, client):
     old, new = [client.run(
         "a", f"printf '%0600000d' {i}; echo {i} > /artifacts/{i}")["run_id"]
         for i in (1, 2)]

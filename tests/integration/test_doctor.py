@@ -1,4 +1,5 @@
 """mcp-sandboxd doctor: what holds on this host and what does not."""
+import functools
 import json
 import os
 import subprocess
@@ -8,16 +9,8 @@ import pytest
 
 
 @pytest.fixture
-def doctor(build, engine, tmp_path):
-    def ask(*args, **env):
-        kept = {k: os.environ[k] for k in ("PATH", "ASAN_OPTIONS",
-                                           "DOCKER_HOST")
-                if k in os.environ}
-        return subprocess.run(
-            [os.path.join(build, "mcp-sandboxd"), "doctor", *args],
-            env={**kept, "DATA_DIR": str(tmp_path / "data"), **env},
-            capture_output=True, text=True, timeout=120, check=False)
-    return ask
+def doctor(program):
+    return functools.partial(program, "doctor")
 
 
 def states(done):
@@ -28,7 +21,7 @@ def states(done):
     return found
 
 
-def test_it_says_what_holds_and_changes_nothing(doctor, engine, tmp_path):
+def test_it_says_what_holds_and_changes_nothing(doctor, program):
     done = doctor("--json")
     said = json.loads(done.stdout)
     found = states(done)
@@ -40,7 +33,7 @@ def test_it_says_what_holds_and_changes_nothing(doctor, engine, tmp_path):
     assert done.returncode == (0 if good else 1), done.stderr
     for f in said["findings"]:
         assert (f["advice"] == "") == (f["state"] == "holds"), f
-    assert not (tmp_path / "data").exists()
+    assert os.listdir(program.top) == []
 
 
 def test_it_agrees_with_the_engine(doctor, engine):
@@ -91,12 +84,9 @@ def test_wrong_settings_are_named(doctor, setting):
     assert done.stdout == ""
 
 
-def test_a_wrong_command_line_is_64(doctor, build):
+def test_a_wrong_command_line_is_64(doctor, program):
     assert doctor("--jsn").returncode == 64
-    done = subprocess.run([os.path.join(build, "mcp-sandboxd"), "--json"],
-                          capture_output=True, text=True, timeout=60,
-                          check=False)
-    assert done.returncode == 64 and "doctor" in done.stderr
+    program.refuses("--json", status=[64], words=["doctor"])
 
 
 @pytest.fixture
@@ -141,22 +131,19 @@ def test_a_store_on_the_engines_disk_is_told(doctor, engine, mounted):
             assert "a disk of its own" in found["advice"]
 
 
-def test_a_store_on_a_disk_of_its_own_holds(doctor, mounted):
+def test_a_store_on_a_disk_of_its_own_holds(doctor, program, mounted):
     """The loop's blocks are in memory, where no disk is waited for."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         os.chmod(folder, 0o755)
         place = mounted(folder)
-        data = tempfile.mkdtemp(prefix="doctor-data-", dir="/tmp")
-        os.chmod(data, 0o755)
-        os.mkdir(f"{data}/front")
-        assert disks(doctor("--json", DATA_DIR=data))["state"] == "fails"
-        subprocess.run(["mount", "--bind", place, f"{data}/front"], check=True)
+        front = os.path.join(program.data, "front")
+        os.makedirs(front)
+        assert disks(doctor("--json"))["state"] == "fails"
+        subprocess.run(["mount", "--bind", place, front], check=True)
         try:
-            found = disks(doctor("--json", DATA_DIR=data))
+            found = disks(doctor("--json"))
         finally:
-            subprocess.run(["umount", f"{data}/front"], check=True)
-            os.rmdir(f"{data}/front")
-            os.rmdir(data)
+            subprocess.run(["umount", front], check=True)
         assert found["state"] == "holds", found
 
 

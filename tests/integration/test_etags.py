@@ -1,33 +1,10 @@
 """Who changes something can say which state of it it has seen."""
-import json
-import os
-import threading
+import functools
 
 import pytest
 
-from server import UnixConnection
-
-
-class Admin:
-    """Who asks at the admin socket."""
-
-    def __init__(self, server):
-        self.path = os.path.join(server.data, "admin.sock")
-
-    def ask(self, method, path, body=None, **headers):
-        """(status, headers, JSON); if_match= is the header If-Match."""
-        conn = UnixConnection(self.path)
-        try:
-            conn.request(
-                method, path, body if body is None or isinstance(body, str)
-                else json.dumps(body),
-                {k.replace("_", "-"): v for k, v in headers.items()})
-            answer = conn.getresponse()
-            data = answer.read()
-        finally:
-            conn.close()
-        return answer.status, answer.headers, \
-            json.loads(data) if data else None
+from client import at_once
+from server import Admin
 
 
 @pytest.fixture(name="admin")
@@ -120,16 +97,6 @@ def test_a_token_is_revoked_as_it_was_seen(admin):
 
 def test_of_many_who_change_the_same_state_one_does(admin):
     seen = admin.ask("GET", TENANT)[1]["ETag"]
-    answers = []
-
-    def change(n):
-        answers.append(admin.ask(
-            "PATCH", TENANT, {"quotas": {"sandboxes": n}}, if_match=seen)[0])
-
-    threads = [threading.Thread(target=change, args=(n,))
-               for n in range(1, 17)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert sorted(answers) == [200] + 15 * [412]
+    answers = at_once([functools.partial(admin.ask, "PATCH", TENANT, {
+        "quotas": {"sandboxes": n}}, if_match=seen) for n in range(1, 17)])
+    assert sorted(a[0] for a in answers) == [200] + 15 * [412]

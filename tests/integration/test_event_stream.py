@@ -1,77 +1,21 @@
 """GET /api/v1/events: what happens in a tenant, and to the server."""
 import contextlib
 import http.client
-import json
 import os
 import signal
-import socket
 import threading
 import time
 
-from client import wait_for
-from test_tenants import tokens  # noqa: F401, pylint: disable=unused-import
+import pytest
+
+from client import Stream, wait_for
 
 PATIENCE = 90
 
 
-class Stream(threading.Thread):
-    """Follows, and comes again behind what it saw when it is cut off."""
-
+class TenantStream(Stream):
     def __init__(self, server, query="after=0", token=None):
-        super().__init__(daemon=True)
-        self.server = server
-        self.query = query
-        self.token = token
-        self.events = []
-        self.last_id = None
-        self.is_over = False
-        self.connects = 0
-
-    def run(self):
-        while not self.is_over:
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                self.read()
-            time.sleep(0.02)
-
-    def read(self):
-        conn = http.client.HTTPConnection(
-            "127.0.0.1", self.server.port, timeout=PATIENCE)
-        headers = {}
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {self.token}"
-        if self.last_id is not None:
-            headers["Last-Event-ID"] = self.last_id
-        conn.request("GET", f"/api/v1/events?{self.query}", headers=headers)
-        answer = conn.getresponse()
-        if answer.status >= 500:
-            return  # it is starting, or about to end
-        assert answer.status == 200, answer.read()
-        self.connects += 1
-        event = {}
-        while not self.is_over:
-            line = answer.readline()
-            if line == b"":
-                return
-            line = line.decode().rstrip("\n")
-            if line == "":
-                self.take(event)
-                event = {}
-                continue
-            key, _, value = line.partition(": ")
-            event[key] = value
-
-    def take(self, event):
-        """The id counts once the event is whole, as a browser has it."""
-        if "data" in event:
-            event["data"] = json.loads(event["data"])
-            self.events.append(event)
-        self.last_id = event.get("id", self.last_id)
-
-    def stop(self):
-        self.is_over = True
-
-    def kinds(self):
-        return [e["event"] for e in self.events]
+        super().__init__(server.port, f"/api/v1/events?{query}", token)
 
     def seqs(self):
         return [e["data"]["seq"] for e in self.events]
@@ -79,19 +23,16 @@ class Stream(threading.Thread):
 
 @contextlib.contextmanager
 def stream(server, *args, **kwargs):
-    s = Stream(server, *args, **kwargs)
+    s = TenantStream(server, *args, **kwargs)
     s.start()
     try:
         yield s
     finally:
-        s.stop()
+        s.is_over = True
 
 
 def page(client, query=""):
-    status, _, data = client.request(
-        "GET", f"/api/v1/events?follow=false&{query}")
-    assert status == 200, data
-    return json.loads(data)
+    return client.get(f"/api/v1/events?follow=false&{query}")
 
 
 def all_events(client, query="", limit=128, after="0"):
@@ -109,13 +50,12 @@ def wait_for_kind(s, kind, times=1):
              f"{times} times {kind}, in {s.kinds()}")
 
 
-def test_a_sandbox_and_its_runs_are_told_in_order(make_server):
-    server = make_server()
-    client = server.client()
+@pytest.mark.own
+def test_a_sandbox_and_its_runs_are_told_in_order(server, client):
     with stream(server) as s:
         run = client.run("box", "echo a", "exit 3")
         client.call("restart_sandbox", identifier="box")
-        client.call("delete_sandbox", identifier="box")
+        client.delete("box")
         wait_for_kind(s, "sandbox.removed", 2)
         assert s.seqs() == list(range(1, len(s.events) + 1))
         kinds = s.kinds()
@@ -173,26 +113,25 @@ def test_what_cannot_be_asked_for_is_refused_by_name(server):
                         ("run=7", "run"), ("identifier=a%20b", "identifier")):
         status, _, data = server.get(f"/api/v1/events?{query}")
         assert status == 400 and word in data.decode(), (query, data)
-    status, _, data = server.get("/api/v1/events?tenant=default")
-    assert status == 403 and "administrator" in data.decode()
+    assert "administrator" in str(
+        server.get_json("/api/v1/events?tenant=default", 403))
     status, _, data = server.get("/api/v1/events", {"Last-Event-ID": "-1"})
     assert status == 400 and "Last-Event-ID" in data.decode()
 
 
-def test_no_event_is_lost_or_doubled_when_the_front_is_killed(make_server):
-    server = make_server()
+@pytest.mark.own
+def test_no_event_is_lost_or_doubled_when_the_front_is_killed(server, client):
     stop = threading.Event()
     done = []
 
     def work(n):
-        client = server.client()
+        mine = server.client()
         while not stop.is_set():
             try:
-                done.append(client.run(f"box{n}", "echo x")["run_id"])
+                done.append(mine.run(f"box{n}", "echo x")["run_id"])
             except (OSError, http.client.HTTPException, AssertionError,
                     ValueError):
-                client.close()
-                client = server.client()
+                mine.close()
                 time.sleep(0.02)
 
     workers = [threading.Thread(target=work, args=(n,)) for n in range(3)]
@@ -200,58 +139,48 @@ def test_no_event_is_lost_or_doubled_when_the_front_is_killed(make_server):
         for w in workers:
             w.start()
         for kills in range(1, 4):
-            before = len(done)
-            wait_for(lambda before=before: len(done) >= before + 10,
-                     PATIENCE, "runs")
-            connects = s.connects
+            before, connects = len(done), s.connects
+            wait_for(lambda before=before: len(done) >= before + 10, PATIENCE,
+                     "runs")
             for pid in server.pids("front"):
                 os.kill(pid, signal.SIGKILL)
-            wait_for(lambda connects=connects: s.connects > connects,
-                     PATIENCE, f"the stream after kill {kills}")
+            wait_for(lambda connects=connects: s.connects > connects, PATIENCE,
+                     f"the stream after kill {kills}")
         stop.set()
         for w in workers:
             w.join(PATIENCE)
         wait_for(server.is_ready, PATIENCE, "the server")
-        client = server.client()
-        wait_for(lambda: client.call("list_runs", state="running")["runs"] ==
-                 [] and client.call("list_runs", state="queued")["runs"] ==
-                 [], PATIENCE, "the end of all runs")
+        wait_for(lambda: client.call("list_runs", state="running")["runs"] +
+                 client.call("list_runs", state="queued")["runs"] == [],
+                 PATIENCE, "the end of all runs")
         newest = page(client)["newest"]
         wait_for(lambda: len(s.events) >= newest, PATIENCE, "the rest")
         assert s.seqs() == list(range(1, len(s.events) + 1))
-    ends = [e["data"]["run_id"] for e in s.events if e["event"] == "run.ended"]
-    starts = [e["data"]["run_id"] for e in s.events
-              if e["event"] == "run.started"]
+    ends, starts = ([e["data"]["run_id"] for e in s.events if e["event"] ==
+                     kind] for kind in ("run.ended", "run.started"))
     assert len(ends) == len(set(ends))
     assert len(starts) == len(set(starts))
     assert set(done) <= set(ends)
 
 
-def test_a_run_that_goes_on_over_a_kill_began_once(make_server):
-    server = make_server()
-    client = server.client()
-    run = client.start(
-        "box", "while [ ! -e /tmp/go ]; do sleep 0.1; done")["run_id"]
+@pytest.mark.own
+def test_a_run_that_goes_on_over_a_kill_began_once(server, client):
+    run = client.start("box",
+                       "while [ ! -e /tmp/go ]; do sleep 0.1; done")["run_id"]
     with stream(server, f"after=0&run={run}") as s:
         wait_for_kind(s, "run.started")
         connects = s.connects
-        for pid in server.pids("front"):
-            os.kill(pid, signal.SIGKILL)
+        server.kill("front")
         wait_for(lambda: s.connects > connects, PATIENCE, "the stream")
-        wait_for(server.is_ready, PATIENCE, "the server")
-        client.close()
-        client = server.client()
         client.run("box", "touch /tmp/go")
         wait_for_kind(s, "run.ended")
         assert s.kinds() == ["run.created", "run.started", "run.ended"]
 
 
 def test_tenants_see_their_own_and_the_administrator_the_servers(
-        make_server, tokens):  # noqa: F811
-    tokens.tenant("acme", "quota.streams=1")
-    tokens.tenant("other")
-    acme = tokens.token("acme", "user")
-    other = tokens.token("other", "user")
+        make_server, tokens):
+    acme = tokens.tenant("acme", "quota.streams=1")
+    other = tokens.tenant("other")
     admin = tokens.token("-", "admin")
     server = make_server(env={"TENANTS_FILE": tokens.write()})
     a, b = server.client(token=acme), server.client(token=other)
@@ -272,19 +201,16 @@ def test_tenants_see_their_own_and_the_administrator_the_servers(
     assert not any(k.startswith(("run.", "sandbox.")) for k in kinds)
     assert [e["run_id"] for e in all_events(
         root, "tenant=acme&kind=run.ended")] == [run]
-    status, _, _ = root.request("GET", "/api/v1/events?tenant=nobody")
-    assert status == 404
+    root.get("/api/v1/events?tenant=nobody", 404)
     with stream(server, token=acme) as s:
         wait_for(lambda: s.connects == 1, PATIENCE, "the stream")
         status, _, data = a.request("GET", "/api/v1/events")
         assert status == 429 and b"streams" in data
         wait_for_kind(s, "quota.refused")
-    for c in (a, b, root):
-        c.close()
 
 
 def test_the_server_tells_how_it_was_started_and_what_died(
-        make_server, tokens):  # noqa: F811
+        make_server, tokens):
     admin = tokens.token("-", "admin")
     server = make_server(env={"TENANTS_FILE": tokens.write()})
     with stream(server, token=admin) as s:
@@ -295,8 +221,7 @@ def test_the_server_tells_how_it_was_started_and_what_died(
         for pid in server.pids("front"):
             os.kill(pid, signal.SIGKILL)
         wait_for_kind(s, "server.started", 2)
-        server.stop()
-        server.start()
+        server.restart()
         wait_for_kind(s, "server.started", 3)
         assert s.seqs() == list(range(1, len(s.events) + 1))
         assert s.kinds().count("server.stopping") == 1
@@ -305,9 +230,8 @@ def test_the_server_tells_how_it_was_started_and_what_died(
 
 
 def test_a_flood_is_bounded_and_who_is_late_is_told_what_is_missing(
-        make_server, tokens):  # noqa: F811
-    tokens.tenant("acme", "quota.events=100")
-    acme = tokens.token("acme", "user")
+        make_server, tokens):
+    acme = tokens.tenant("acme", "quota.events=100")
     server = make_server(env={"TENANTS_FILE": tokens.write()})
     client = server.client(token=acme)
     client.run("box", "true")
@@ -323,7 +247,6 @@ def test_a_flood_is_bounded_and_who_is_late_is_told_what_is_missing(
         assert gap["data"] == {"from": 2, "to": p["oldest"] - 1,
                                "reason": "trimmed"}
         assert s.events[1]["data"]["seq"] == p["oldest"]
-    client.close()
 
 
 def test_a_backup_that_was_put_back_is_told(server, client, sandbox):
@@ -338,13 +261,6 @@ def test_a_backup_that_was_put_back_is_told(server, client, sandbox):
         assert s.events[1]["data"]["seq"] == page(client)["oldest"]
 
 
-def open_stream(server, query):
-    s = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
-    s.sendall(f"GET /api/v1/events?{query} HTTP/1.1\r\n"
-              f"Host: localhost:{server.port}\r\n\r\n".encode())
-    return s
-
-
 def read_until(sock, word):
     data = b""
     while word not in data:
@@ -354,11 +270,11 @@ def read_until(sock, word):
     return data
 
 
-def test_many_idle_streams_all_hear_of_the_next_event(make_server):
-    server = make_server()
-    client = server.client()
+@pytest.mark.own
+def test_many_idle_streams_all_hear_of_the_next_event(server, client):
     client.run("box", "true")
-    streams = [open_stream(server, "kind=run.ended") for _ in range(400)]
+    streams = [server.send("GET /api/v1/events?kind=run.ended")
+               for _ in range(400)]
     # The place it begins at was told: it hears of what comes from now on.
     for s in streams:
         read_until(s, b"\nid: ")
@@ -372,11 +288,10 @@ def test_many_idle_streams_all_hear_of_the_next_event(make_server):
         s.close()
 
 
-def test_streams_that_are_not_read_cost_little(make_server):
-    server = make_server()
-    client = server.client()
+@pytest.mark.own
+def test_streams_that_are_not_read_cost_little(server, client):
     client.run("box", "true")
-    lazy = [open_stream(server, "after=0") for _ in range(50)]
+    lazy = [server.send("GET /api/v1/events?after=0") for _ in range(50)]
     for s in lazy:
         read_until(s, b"sandbox.created")
     for _ in range(300):

@@ -11,7 +11,8 @@ import uuid
 import pytest
 
 from client import wait_for
-from screens import Ctl
+from server import memory_kib, serving
+from tenants import Tenant
 
 RUNS = 12000
 WORDS = "x" * 5000  # of each run's error
@@ -37,9 +38,7 @@ def add_runs(server, like, n):
 
 
 def ask(server, path):
-    client = server.client()
-    status, _, data = client.request("GET", f"/api/v1/{path}")
-    client.close()
+    status, _, data = server.get(f"/api/v1/{path}", timeout=90)
     return status, data
 
 
@@ -51,22 +50,14 @@ def is_indexed(server):
 @pytest.fixture(scope="module")
 def full(build, engine):
     """A server with a history, and the ids of its runs, oldest first."""
-    from server import Server, harm
-    server = Server(build, env={"MAX_RUNS": "100000"})
-    try:
-        client = server.client()
-        first = client.run("box", "true")["run_id"]
-        client.close()
+    with serving(build, engine, stall_ms=0, env={"MAX_RUNS": 100000}) as server:
+        first = server.client().run("box", "true")["run_id"]
         server.stop()
         ids = add_runs(server, first, RUNS)
         remove_index(server)
         server.start()
         wait_for(lambda: is_indexed(server), 120, "the index")
         yield server, ids
-        bad = harm(server.log, 0)
-        assert not bad, bad
-    finally:
-        server.destroy(engine)
 
 
 def remove_index(server):
@@ -75,22 +66,9 @@ def remove_index(server):
             os.unlink(os.path.join(server.front_dir, name))
 
 
-def memory_kb(server, what="VmRSS"):
-    with open(f"/proc/{server.pids('front')[0]}/status",
-              encoding="ascii") as f:
-        return int(next(n for n in f if n.startswith(what)).split()[1])
-
-
-def begin(server, token=None):
+def begin(server, *fields):
     """A client with little room, and the first that it was sent."""
-    bearer = f"Authorization: Bearer {token}\r\n" if token else ""
-    slow = socket.socket()
-    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    slow.settimeout(60)
-    slow.connect(("127.0.0.1", server.port))
-    slow.sendall(b"GET /api/v1/export HTTP/1.1\r\n"
-                 b"Host: 127.0.0.1:%d\r\n%s\r\n" % (
-                     server.port, bearer.encode()))
+    slow = server.send("GET /api/v1/export", *fields, room=4096)
     got = slow.recv(12, socket.MSG_WAITALL)
     assert got == b"HTTP/1.1 200"
     return slow, got
@@ -111,9 +89,7 @@ def pages(server, query):
     """Ids of all pages."""
     found, cursor = [], ""
     while True:
-        status, data = ask(server, f"runs?limit=500&{query}{cursor}")
-        assert status == 200, data
-        page = json.loads(data)
+        page = server.get_json(f"/api/v1/runs?limit=500&{query}{cursor}")
         found += [r["run_id"] for r in page["runs"]]
         if page["next_cursor"] is None:
             return found
@@ -126,15 +102,12 @@ def test_durations_that_many_and_few_have(full, least, most):
     """Of those that many have, runs are met on the way through all."""
     server, ids = full
     lasted = {r: i % 10 for i, r in enumerate(ids)}
-    status, data = ask(server, f"runs/{ids[0]}")
-    assert status == 200
-    lasted[ids[0]] = json.loads(data)["duration_ms"]
+    lasted[ids[0]] = server.get_json(f"/api/v1/runs/{ids[0]}")["duration_ms"]
     want = [r for r in ids if least <= lasted[r] <= most]
     asked = f"min_duration_ms={least}&max_duration_ms={most}"
     assert pages(server, f"{asked}&sort=created") == want
     assert pages(server, asked) == want[::-1]
-    status, data = ask(server, f"runs?limit=1&count=true&{asked}")
-    found = json.loads(data)
+    found = server.get_json(f"/api/v1/runs?limit=1&count=true&{asked}")
     assert found["total"] == len(want) or (
         found["total_is_at_least"] and found["total"] < len(want))
 
@@ -142,14 +115,15 @@ def test_durations_that_many_and_few_have(full, least, most):
 def test_a_reader_that_waits_costs_no_memory_and_gets_all(full):
     server, ids = full
     assert ask(server, "runs?limit=500")[0] == 200
-    before = memory_kb(server)
+    front, = server.pids("front")
+    before = memory_kib(front)
     slow, got = begin(server)
     with slow:
         for _ in range(150):  # what is not bounded would go on meanwhile
             assert ask(server, "runs?limit=1")[0] == 200
         # Sanitizers have terabytes of shadow, and keep what was freed.
-        if memory_kb(server, "VmSize") < 1 << 30:
-            assert memory_kb(server) - before < 16 << 10
+        if memory_kib(front, "VmSize") < 1 << 30:
+            assert memory_kib(front) - before < 16 << 10
         assert RUNS * len(WORDS) > 50 << 20
         parts = [got]
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -178,14 +152,8 @@ def test_a_reader_that_goes_away_leaves_its_place(full):
 
 def ask_at_once(server, path, n):
     """So many connections, on each the request and no answer yet."""
-    asked = []
-    for _ in range(n):
-        one = socket.create_connection(("127.0.0.1", server.port), 60)
-        one.sendall(b"GET /api/v1/%s HTTP/1.1\r\nConnection: close\r\n"
-                    b"Host: 127.0.0.1:%d\r\n\r\n" % (
-                        path.encode(), server.port))
-        asked.append(one)
-    return asked
+    return [server.send(f"GET /api/v1/{path}", "Connection: close")
+            for _ in range(n)]
 
 
 def read_all(one):
@@ -213,9 +181,9 @@ def test_few_questions_of_a_tenant_wait_and_who_leaves_makes_room(full):
 def test_a_reader_whose_token_is_revoked_gets_no_more(full):
     """From here on the server wants tokens."""
     server, _ = full
-    ctl = Ctl(server)
-    token = ctl("token", "add", "default").strip()
-    slow = begin(server, token)[0]
+    ctl = server.ctl
+    token = ctl.token("default")
+    slow = begin(server, f"Authorization: Bearer {token}")[0]
     ctl("token", "revoke", token.split("_")[1])
     got = 0
     with slow, contextlib.suppress(ConnectionError):
@@ -227,9 +195,8 @@ def test_a_reader_whose_token_is_revoked_gets_no_more(full):
 
 # ---- an index that cannot be used
 
-def test_questions_say_that_the_index_is_away(make_server):
-    server = make_server()
-    ctl = Ctl(server)
+@pytest.mark.own
+def test_questions_say_that_the_index_is_away(server, ctl):
     client = server.client()
     run = client.run("box", "true")["run_id"]
     server.stop()
@@ -237,13 +204,10 @@ def test_questions_say_that_the_index_is_away(make_server):
     place = os.path.join(server.front_dir, "history.db")
     os.mkdir(place)
     server.start()
-    client = server.client()
     for path in ("runs", "stats", "export"):
-        status, _, data = client.request("GET", f"/api/v1/{path}")
-        assert status == 503, (path, data)
-        assert json.loads(data)["detail"].startswith(
-            "history is not available: ")
-        assert place not in data.decode()
+        told = client.get(f"/api/v1/{path}", 503)
+        assert told["detail"].startswith("history is not available: ")
+        assert place not in str(told)
     assert "history is not available: " in client.fail("list_runs")
     status = ctl.json("status")
     index = status["history"]["index"]
@@ -263,9 +227,9 @@ def test_questions_say_that_the_index_is_away(make_server):
     shutil.rmtree(place)
 
     def listed():
-        status, _, data = client.request("GET", "/api/v1/runs")
-        return status == 200 and \
-            [r["run_id"] for r in json.loads(data)["runs"]] == [second, run]
+        status, data = ask(server, "runs")
+        return status == 200 and [r["run_id"] for r in json.loads(
+            data)["runs"]] == [second, run]
     wait_for(listed, 60, "the index")
     wait_for(lambda: ctl.json("status")["history"]["index"] == {
         "available": True, "lag_rows": 0, "lag_s": 0, "made_anew": 0,
@@ -276,47 +240,36 @@ def test_questions_say_that_the_index_is_away(make_server):
 
 def metric(server, name):
     """Of the index, as /metrics tells it."""
-    text = server.get("/metrics")[2].decode()
-    return float(re.search(rf"^sandboxd_history_index_{name} (\S+)$", text,
-                           re.MULTILINE)[1])
+    return server.metric(f"sandboxd_history_index_{name}")
 
 
 # ---- who asked
 
-def test_runs_are_found_by_who_asked(make_server):
-    server = make_server()
-    ctl = Ctl(server)
-    for name in ("acme", "other"):
-        ctl("tenant", "add", name)
-    tokens = [ctl.json("token", "add", name)
-              for name in ("acme", "acme", "other")]
-    one, two, other = [server.client(token=t["token"]) for t in tokens]
-    first, second = tokens[0]["id"], tokens[1]["id"]
+@pytest.mark.own
+def test_runs_are_found_by_who_asked(server, ctl):
+    acme, third = Tenant(server, "acme"), Tenant(server, "other")
+    tokens = [acme.token, ctl.token("acme")]
+    first, second = (t.split("_")[1] for t in tokens)
+    one, two = (server.client(token=t) for t in tokens)
+    other = third.client
     runs = [c.run("box", "true")["run_id"] for c in (one, one, two)]
     other.run("box", "true")
 
-    def get(client, path):
-        status, _, data = client.request("GET", f"/api/v1/{path}")
-        assert status == 200, data
-        return json.loads(data)
-
     for asker in (one, two):
         for name, want in ((first, runs[1::-1]), (second, runs[2:])):
-            page = get(asker, f"runs?principal={name}&count=true")
+            page = asker.get(f"/api/v1/runs?principal={name}&count=true")
             assert [r["run_id"] for r in page["runs"]] == want
             assert {r["principal"] for r in page["runs"]} == {name}
             assert page["total"] == len(want)
             page = asker.call("list_runs", principal=name)
             assert [r["run_id"] for r in page["runs"]] == want
-        groups = get(asker, "stats?group_by=principal")["groups"]
+        groups = asker.get("/api/v1/stats?group_by=principal")["groups"]
         assert [(g["key"], g["runs"]) for g in groups] == [
             (first, 2), (second, 1)]
         _, _, data = asker.request(
             "GET", f"/api/v1/export?principal={second}")
         assert [json.loads(n)["run_id"] for n in data.splitlines()] == runs[2:]
     # To another tenant they are nobody.
-    assert get(other, f"runs?principal={first}&count=true")["total"] == 0
-    assert get(other, f"stats?principal={first}")["groups"] == []
+    assert other.get(f"/api/v1/runs?principal={first}&count=true")["total"] == 0
+    assert other.get(f"/api/v1/stats?principal={first}")["groups"] == []
     assert other.request("GET", f"/api/v1/export?principal={first}")[2] == b""
-    for client in (one, two, other):
-        client.close()

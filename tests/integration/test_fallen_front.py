@@ -5,8 +5,10 @@ real supervisor, real workers and the real engine; the attack that gave root
 on the host by exchanging links/ is among what it tries.
 """
 import ctypes
+import filecmp
 import json
 import os
+import pathlib
 import pwd
 import shutil
 import subprocess
@@ -80,8 +82,7 @@ def facts_of(server, engine, foreign):
     secret = os.path.join(server.dir, "secret")
     readable = os.path.join(server.dir, "readable")
     for path, mode in ((secret, 0o600), (readable, 0o644)):
-        with open(path, "w", encoding="ascii") as f:
-            f.write("of root\n")
+        pathlib.Path(path).write_text("of root\n")
         os.chmod(path, mode)
     box = next(n for n in os.listdir(server.links_dir) if n[0] != ".")
     return {
@@ -101,19 +102,15 @@ def facts_of(server, engine, foreign):
 
 
 def write_facts(path, facts):
-    with open(path + ".new", "w", encoding="utf-8") as f:
-        for key, value in facts.items():
-            f.write(f"{key} {value}\n")
-    os.chmod(path + ".new", 0o644)
-    os.rename(path + ".new", path)
+    new = pathlib.Path(path + ".new")
+    new.write_text("".join(f"{k} {v}\n" for k, v in facts.items()))
+    new.chmod(0o644)
+    new.rename(path)
 
 
 def read(path):
-    try:
-        with open(path, encoding="utf-8") as f:
-            return f.read().splitlines()
-    except FileNotFoundError:
-        return []
+    path = pathlib.Path(path)
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def has_landlock():
@@ -161,15 +158,13 @@ def test_in_its_place_it_gets_no_more_than_a_sandbox(ground, engine):
     assert "tried 0 " in lines
 
     # The sandbox that it may have is one as all are.
-    made = engine.request("GET", f"/containers/{facts['name']}/json")
-    host = json.loads(made[1])
+    host = engine.inspect(facts["name"])
     box = os.path.join(server.links_dir, facts["uuid"])
     assert host["HostConfig"]["Binds"] == [f"{box}:/.mcp-sandbox:ro"]
     assert not host["HostConfig"]["Privileged"]
     assert os.lstat(box).st_uid == os.stat(server.links_dir).st_uid
-    with open(os.path.join(box, "agent"), "rb") as made_of, \
-            open(facts["agent_program"], "rb") as program:
-        assert made_of.read() == program.read()
+    assert filecmp.cmp(os.path.join(box, "agent"), facts["agent_program"],
+                       shallow=False)
 
     # What is another instance's it can neither use nor remove.
     assert any(n.startswith("lost 2") for n in lines), lines
@@ -177,8 +172,6 @@ def test_in_its_place_it_gets_no_more_than_a_sandbox(ground, engine):
     assert status == 200
 
     # To execute anything is its end.
-    with open(os.path.join(server.front_dir, "exec"), "w", encoding="ascii"):
-        pass
-    wait_for(lambda: any("front died: signal 31" in n for n in server.log),
-             30, "its end")
+    pathlib.Path(server.front_dir, "exec").touch()
+    server.wait_log("front died: signal 31")
     assert not any(n.startswith("BROKE") for n in read(report))

@@ -1,6 +1,5 @@
 """Names of receivers whose name servers never answer."""
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -12,8 +11,9 @@ import threading
 import pytest
 
 from client import wait_for
-from receiver import Receiver
-from test_webhooks import ON, add, ctl, deliveries, numbers, wait_taken
+from server import passed_on
+from tenants import Tenant
+from test_webhooks import ON, add, deliveries, numbers, wait_taken
 
 AWAY = "its host cannot be reached, or may not be (WEBHOOK_ALLOW)"
 A, ADDRESS = 1, bytes((127, 0, 0, 1))
@@ -105,23 +105,10 @@ def names(build):
     made.close()
 
 
-@pytest.fixture
-def receiver():
-    made = Receiver()
-    yield made
-    made.close()
-
-
-def tenant(server, name):
-    ctl(server, "tenant", "add", name)
-    made = json.loads(ctl(server, "--json", "token", "add", name))
-    return server.client(token=made["token"])
-
-
 def test_names_that_nobody_answers_for_delay_only_their_tenant(
         names, make_server, receiver):
     server = make_server(build=names.build, env=ON)
-    mine, theirs = tenant(server, "acme"), tenant(server, "beta")
+    mine, theirs = Tenant(server, "acme").client, Tenant(server, "beta").client
     courier = server.pids("courier")
     hooks = [add(theirs, f"http://sleepy-{i}.example/") for i in range(8)]
     well = add(mine, f"http://well.example:{receiver.port}/hook")
@@ -157,10 +144,8 @@ def test_a_name_is_looked_up_by_us_alone_and_is_known_for_a_while(
 def test_an_issuers_name_that_nobody_answers_for_is_given_up(names):
     done = subprocess.run(
         [os.path.join(names.build, "mcp-sandboxd-keys"), "check"],
-        env={"OAUTH_ISSUER": "https://sleepy.example",
-             "OAUTH_AUDIENCE": "https://mcp.example/",
-             "PATH": os.environ["PATH"],
-             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")},
+        env=passed_on(OAUTH_ISSUER="https://sleepy.example",
+                      OAUTH_AUDIENCE="https://mcp.example/"),
         capture_output=True, text=True, timeout=90, check=False)
     assert "sleepy.example" in done.stderr, done
     assert "Sanitizer" not in done.stderr

@@ -3,7 +3,11 @@ import contextlib
 import socket
 import threading
 
-from test_webhooks import ON, add, metric, rest
+import pytest
+
+from test_webhooks import ON, add, rest
+
+pytestmark = pytest.mark.own(**ON)
 
 OK = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
 LONG = b"9" * 400
@@ -71,9 +75,7 @@ class Raw:
         self.thread.join()
 
 
-def test_no_answer_harms_the_courier(make_server):
-    server = make_server(env=ON)
-    client = server.client()
+def test_no_answer_harms_the_courier(server, client):
     with contextlib.closing(Raw()) as raw:
         hook = add(client, raw.url)
         for answer, want in ANSWERS:
@@ -85,5 +87,4 @@ def test_no_answer_harms_the_courier(make_server):
             assert said["taken"] == (200 <= seen < 300)
             assert (said["error"] is None) == (seen != 0)
     assert said["taken"]
-    assert metric(
-        client, 'sandboxd_process_restarts_total{role="courier"}') == 0
+    assert server.metric('sandboxd_process_restarts_total{role="courier"}') == 0

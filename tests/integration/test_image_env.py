@@ -5,7 +5,7 @@ import urllib.parse
 
 import pytest
 
-from client import wait_for
+from client import TOO_MUCH, python
 
 SETS = ("FROM_IMAGE=\"a b\"", "PYTHONPATH=/opt/lib", "LANG=C",
         "PYTHONUNBUFFERED=", "HOME=/tmp", "OURS=image", "USER=image",
@@ -43,7 +43,6 @@ def image(engine):
 def own_fixture(make_server, image):
     client = make_server(env={"SANDBOX_IMAGE": image}).client()
     yield client
-    client.close()
 
 
 def shown(text):
@@ -93,28 +92,22 @@ def test_an_image_that_says_nothing_has_ours(client, sandbox):
 
 
 def test_what_python_printed_is_there_however_it_ends(client, sandbox):
-    final = client.run(
-        sandbox, *[{"argv": ["python3", "-c", f"import os\nprint('a')\n{end}"],
-                    "timeout_ms": 3000, "allow_failure": True}
-                   for end in ("while True: pass", "os._exit(3)",
-                               "os.abort()")],
-        {"argv": ["python3", "-c", "print('a')\nx = bytearray(3 << 30)\n"
-                  "for i in range(0, len(x), 4096): x[i] = 1"]})
+    final = client.run(sandbox, *[python(f"import os\nprint('a')\n{end}",
+                                         timeout_ms=3000, allow_failure=True)
+                                  for end in ("while True: pass",
+                                              "os._exit(3)", "os.abort()")],
+                       python("print('a')\n" + TOO_MUCH["argv"][2]))
     assert [(c["end_reason"], c["stdout"]) for c in final["commands"]] == [
         ("timeout", "a\n"), ("exit", "a\n"), ("signal", "a\n"),
         ("memory", "a\n")]
 
 
 def test_what_python_printed_is_there_while_it_runs(client, sandbox):
-    text = "import time\nprint('a')\ntime.sleep(1000)"
-    run = client.start(sandbox, {"argv": ["python3", "-c", text]})["run_id"]
-    wait_for(lambda: client.status(run)["commands"][0]["stdout"] == "a\n",
-             60, "what it printed")
-    client.call("control_run", run_id=run, action="cancel")
+    run = client.start(sandbox, python(
+        "import time\nprint('a')\ntime.sleep(1000)"))["run_id"]
+    assert client.wait_output(run) == "a\n"
 
 
 def test_a_call_can_have_python_buffer(client, sandbox):
-    final = client.run(sandbox, {
-        "argv": ["python3", "-c", "import os\nprint('a')\nos._exit(0)"],
-        "env": {"PYTHONUNBUFFERED": ""}})
-    assert final["commands"][0]["stdout"] == ""
+    assert client.out(sandbox, python("import os\nprint('a')\nos._exit(0)",
+                                      env={"PYTHONUNBUFFERED": ""})) == ""

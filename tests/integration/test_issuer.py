@@ -1,15 +1,17 @@
 """What mcp-sandboxd-keys makes of an authorization server that is wrong."""
+import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from certificates import Authority
 from client import wait_for
-from screens import Ctl
 
 JWKS = b'{"keys": []}'
 OPENID = "/.well-known/openid-configuration"
@@ -32,10 +34,8 @@ def issuer():
             if "Content-Length" not in headers:
                 self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            try:
+            with contextlib.suppress(OSError):
                 self.wfile.write(body)
-            except OSError:
-                pass
 
         def log_message(self, *_args):
             pass
@@ -58,25 +58,24 @@ def metadata(of, **members):
                        **members}).encode()
 
 
-def look(url, **settings):
+@pytest.fixture
+def look(program):
     """The exit status and what is said of that issuer."""
-    build = os.environ["MCP_SANDBOXD_BUILD"]
-    done = subprocess.run(
-        [os.path.join(build, "mcp-sandboxd-keys"), "check"],
-        env={"OAUTH_ISSUER": url, "OAUTH_AUDIENCE": "https://mcp.example/",
-             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", ""), **settings},
-        capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stderr
+    def ask(url, **settings):
+        done = program("check", program="mcp-sandboxd-keys", OAUTH_ISSUER=url,
+                       OAUTH_AUDIENCE="https://mcp.example/", **settings)
+        return done.returncode, done.stderr
+    return ask
 
 
-def test_keys_are_found_by_either_metadata(issuer):
+def test_keys_are_found_by_either_metadata(look, issuer):
     for place in (RFC8414, OPENID):
         issuer.pages = {place: metadata(issuer), "/jwks": JWKS}
         assert look(issuer.url) == (0, "")
     assert issuer.asked == [RFC8414, "/jwks", RFC8414, OPENID, "/jwks"]
 
 
-def test_a_place_that_is_refused_has_no_metadata(issuer):
+def test_a_place_that_is_refused_has_no_metadata(look, issuer):
     """Not all say 404 where there is nothing."""
     for status in (400, 401, 403, 405):
         issuer.pages = {RFC8414: (status, {}, b"{}"),
@@ -84,12 +83,12 @@ def test_a_place_that_is_refused_has_no_metadata(issuer):
         assert look(issuer.url) == (0, "")
 
 
-def test_an_issuer_with_a_path_has_its_metadata_at_two_places(issuer):
+def test_an_issuer_with_a_path_has_its_metadata_at_two_places(look, issuer):
     look(issuer.url + "/realms/lab")
     assert issuer.asked == [RFC8414 + "/realms/lab", "/realms/lab" + OPENID]
 
 
-def test_keys_of_a_setting_are_asked_for_alone(issuer):
+def test_keys_of_a_setting_are_asked_for_alone(look, issuer):
     issuer.pages = {"/k?a=1": JWKS}
     assert look(issuer.url, OAUTH_JWKS_URL=issuer.url + "/k?a=1") == (0, "")
     assert issuer.asked == ["/k?a=1"]
@@ -106,7 +105,7 @@ def test_keys_of_a_setting_are_asked_for_alone(issuer):
     ({"jwks_uri": "http://127.0.0.1:1@evil.example/"}, "names no https URL"),
     ({"jwks_uri": 7}, "names no https URL"),
 ])
-def test_metadata_that_is_not_the_issuers_is_refused(issuer, page, says):
+def test_metadata_that_is_not_the_issuers_is_refused(look, issuer, page, says):
     page = {k: v.format(url=issuer.url) if isinstance(v, str) else v
             for k, v in page.items()}
     issuer.pages = {RFC8414: metadata(issuer, **page), "/jwks": JWKS}
@@ -124,7 +123,7 @@ def test_metadata_that_is_not_the_issuers_is_refused(issuer, page, says):
     ((200, {}, b"a" * 60001), "more than 60000 bytes"),
     ((200, {"Content-Length": "60001"}, b"a"), "more than 60000 bytes"),
 ])
-def test_answers_that_are_none_are_named(issuer, page, says):
+def test_answers_that_are_none_are_named(look, issuer, page, says):
     issuer.pages = {RFC8414: page, "/jwks": JWKS}
     status, said = look(issuer.url)
     assert status == 0
@@ -132,60 +131,48 @@ def test_answers_that_are_none_are_named(issuer, page, says):
     assert issuer.asked == [RFC8414]
 
 
-def test_an_issuer_that_is_away_is_a_warning():
+def test_an_issuer_that_is_away_is_a_warning(look):
     status, said = look("http://127.0.0.1:1")
     assert status == 0
     assert "cannot be had now" in said and "127.0.0.1:1" in said
 
 
-def test_a_file_of_authorities_that_is_not_there_is_wrong(issuer):
+def test_a_file_of_authorities_that_is_not_there_is_wrong(look, issuer):
     status, said = look(issuer.url, OAUTH_CA_FILE="/no/such")
     assert status == 78
     assert "OAUTH_CA_FILE" in said
 
 
-def test_what_would_not_start_is_said_by_the_check(tmp_path):
-    build = os.environ["MCP_SANDBOXD_BUILD"]
-    for settings, says in (
-            ({"OAUTH_ISSUER": "http://login.example"}, "https URLs"),
-            ({"OAUTH_ISSUER": "https://login.example"}, "OAUTH_AUDIENCE"),
-            ({"OAUTH_AUDIENCE": "https://mcp.example/"}, "OAUTH_ISSUER"),
-            ({"OAUTH_ISSUER": "https://login.example",
-              "OAUTH_AUDIENCE": "api://sandbox"}, "OAUTH_RESOURCE"),
-            ({"OAUTH_ISSUER": "https://login.example",
-              "OAUTH_AUDIENCE": "https://mcp.example/",
-              "OAUTH_USER_SCOPE": "a b"}, "OAUTH_USER_SCOPE")):
-        done = subprocess.run(
-            [os.path.join(build, "mcp-sandboxd"), "--check-config"],
-            env={"PATH": os.environ["PATH"], "PORT": "0",
-                 "DATA_DIR": str(tmp_path / "data"), **settings},
-            capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 78, done.stderr
-        assert says in done.stderr
+@pytest.mark.parametrize("says, settings", [
+    ("https URLs", {"OAUTH_ISSUER": "http://login.example"}),
+    ("OAUTH_AUDIENCE", {"OAUTH_ISSUER": "https://login.example"}),
+    ("OAUTH_ISSUER", {"OAUTH_AUDIENCE": "https://mcp.example/"}),
+    ("OAUTH_RESOURCE", {"OAUTH_ISSUER": "https://login.example",
+                        "OAUTH_AUDIENCE": "api://sandbox"}),
+    ("OAUTH_USER_SCOPE", {"OAUTH_ISSUER": "https://login.example",
+                          "OAUTH_AUDIENCE": "https://mcp.example/",
+                          "OAUTH_USER_SCOPE": "a b"})])
+def test_what_would_not_start_is_said_by_the_check(program, says, settings):
+    program.refuses("--check-config", **settings, words=[says])
 
 
-def test_a_certificate_of_unknown_authority_is_refused(issuer, tmp_path):
-    import ssl
-    cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-         "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert,
-         "-days", "2", "-subj", "/CN=localhost", "-addext",
-         "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+def test_a_certificate_of_unknown_authority_is_refused(look, issuer,
+                                                       open_place):
+    authority = Authority(str(open_place / "ca"))
+    file = authority.certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
+    context.load_cert_chain(*authority.issue("localhost"))
     issuer.socket = context.wrap_socket(issuer.socket, server_side=True)
     port = issuer.server_address[1]
     issuer.url = f"https://localhost:{port}"
     issuer.pages = {RFC8414: metadata(issuer), "/jwks": JWKS}
     status, said = look(issuer.url)
     assert status == 0 and "certificate" in said and issuer.asked == []
-    tmp_path.chmod(0o755)
-    assert look(issuer.url, OAUTH_CA_FILE=str(cert)) == (0, "")
+    assert look(issuer.url, OAUTH_CA_FILE=file) == (0, "")
     # It leads to what it is itself, not to a port of this machine.
     plain = f"http://127.0.0.1:{port}/jwks"
     issuer.pages = {RFC8414: metadata(issuer, jwks_uri=plain)}
-    status, said = look(issuer.url, OAUTH_CA_FILE=str(cert))
+    status, said = look(issuer.url, OAUTH_CA_FILE=file)
     assert status == 0 and "names no https URL" in said
 
 
@@ -208,26 +195,23 @@ def wait_anew(ctl, pid):
 
 
 def test_authorities_are_read_again_when_their_file_is_replaced(
-        make_server, issuer, tmp_path):
-    file, fresh = tmp_path / "ca.pem", tmp_path / "new.pem"
+        make_server, issuer, open_place):
+    file, fresh = open_place / "ca.pem", open_place / "new.pem"
     file.write_text("one")
-    tmp_path.chmod(0o755)
     server = make_server(env=with_issuer(
         issuer, OAUTH_CA_FILE=str(file), MCP_SANDBOXD_THROTTLE_MS="300"))
-    ctl = Ctl(server)
+    ctl = server.ctl
     pid = keys_program(ctl)["pid"]
     fresh.write_text("two")
     fresh.rename(file)
     wait_anew(ctl, pid)
-    assert any(f"{file} was replaced: start anew" in n for n in server.log)
+    server.wait_log(f"{file} was replaced: start anew")
     # One that cannot be read is said, and read once it can be.
     file.rename(fresh)
     os.kill(keys_program(ctl)["pid"], signal.SIGKILL)
     wait_for(lambda: keys_program(ctl)["state"] == "refused", 60, "a refusal")
-    assert any(f"OAUTH_CA_FILE: {file}: No such file" in n
-               for n in server.log)
-    assert any("keys exited with status 78 and is tried again in 300 ms" in n
-               for n in server.log)
+    server.wait_log(f"OAUTH_CA_FILE: {file}: No such file")
+    server.wait_log("keys exited with status 78 and is tried again in 300 ms")
     assert server.get("/readyz")[0] == 200
     fresh.rename(file)
     wait_anew(ctl, None)
@@ -243,7 +227,7 @@ def test_name_servers_are_read_again_when_their_file_is_replaced(
         'cp -a /etc "$0" && mount --bind "$0" /etc && exec "$@"',
         str(tmp_path / "etc"))
     server.start()
-    ctl = Ctl(server)
+    ctl = server.ctl
     before = {p["name"]: p["pid"] for p in ctl.json("status")["programs"]}
     subprocess.run(
         ["nsenter", "-t", str(server.proc.pid), "-m", "sh", "-c",

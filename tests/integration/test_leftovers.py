@@ -23,22 +23,22 @@ def left_of(final, command=0):
     return final["commands"][command].get("left_running")
 
 
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def count_sleepers(client, sandbox):
-    final = client.run(sandbox, "pgrep -c -x sleep || true")
-    return int(final["commands"][0]["stdout"])
+    return int(client.out(sandbox, "pgrep -c -x sleep || true"))
+
+
+def wait_sleepers(client, sandbox, n):
+    wait_for(lambda: count_sleepers(client, sandbox) == n, 20, f"{n} sleepers")
 
 
 def control(client, final, action, **more):
     return client.call("control_run", run_id=final["run_id"], action=action,
                        **more)
+
+
+def refused(client, final, action, process):
+    return client.fail("control_run", run_id=final["run_id"], action=action,
+                       process=process)
 
 
 @pytest.mark.parametrize("text", SLEEPERS.values(), ids=SLEEPERS.keys())
@@ -48,24 +48,21 @@ def test_what_is_left_lives_on_and_is_killed(client, sandbox, text):
     left = left_of(final)
     assert left["count"] == 1
     name = left["processes"][0]["process"]
-    wait_for(lambda: count_sleepers(client, sandbox) == 1, 20, "its exec")
+    wait_sleepers(client, sandbox, 1)
     listed = control(client, final, "list")
     assert [(p["process"], p["command_line"])
             for p in listed["processes"]] == [(name, "sleep 300")]
     killed = control(client, final, "kill", process=name)
     assert killed["killed"] == 1
-    wait_for(lambda: count_sleepers(client, sandbox) == 0, 20, "its death")
-    told = client.fail("control_run", run_id=final["run_id"], action="kill",
-                       process=name)
-    assert f"has left no {name} running" in told
+    wait_sleepers(client, sandbox, 0)
+    assert f"has left no {name} running" in refused(client, final, "kill", name)
 
 
 def test_a_server_answers_the_next_run(client, sandbox):
     final = client.run(
         sandbox, "echo page $$ > page; python3 -m http.server 8765 &")
     name = left_of(final)["processes"][0]["process"]
-    again = client.run(sandbox, FETCH)
-    assert again["commands"][0]["stdout"].startswith("page ")
+    assert client.out(sandbox, FETCH).startswith("page ")
 
     def requests():
         listed = control(client, final, "list")
@@ -123,7 +120,7 @@ def test_kill_leftovers_ends_them_with_their_command(client, sandbox):
     assert count_sleepers(client, sandbox) == 0
     out = client.call("execute_code", identifier=sandbox, code=code)
     assert out["left_running"]["count"] == 1
-    wait_for(lambda: count_sleepers(client, sandbox) == 1, 20, "its exec")
+    wait_sleepers(client, sandbox, 1)
     client.call("control_run", run_id=out["run_id"], action="kill")
 
 
@@ -131,25 +128,24 @@ def test_timeout_and_cancel_end_all_of_their_run(client, sandbox):
     other = client.run(sandbox, "sleep 300 &")
     client.run(sandbox, "sleep 301 &",
                {"shell": "setsid sleep 302 & sleep 303", "timeout_ms": 300})
-    wait_for(lambda: count_sleepers(client, sandbox) == 1, 20, "their death")
+    wait_sleepers(client, sandbox, 1)
     out = client.start(sandbox, "sleep 301 &", "setsid sleep 302 & sleep 303")
-    wait_for(lambda: count_sleepers(client, sandbox) == 4, 20, "all of it")
+    wait_sleepers(client, sandbox, 4)
     control(client, out, "cancel")
-    wait_for(lambda: count_sleepers(client, sandbox) == 1, 20, "their death")
+    wait_sleepers(client, sandbox, 1)
     assert control(client, other, "kill")["killed"] == 1
 
 
-def test_a_limit_ends_all_of_its_run(make_server):
-    client = make_server(env={"RUN_OUTPUT_MAX_BYTES": "100000",
-                              "DEFAULT_MEMORY_MB": "64"}).client()
+@pytest.mark.own(RUN_OUTPUT_MAX_BYTES="100000", DEFAULT_MEMORY_MB="64")
+def test_a_limit_ends_all_of_its_run(client):
     other = client.run("limits", "sleep 300 &")
     for last, reason in (("yes", "output_limit"),
                          ("python3 -c 'x = b\"x\" * (1 << 30)'", "memory")):
         final = client.run("limits", "setsid sleep 301 &", last)
         assert final["end_reason"] == reason
+        assert final["commands"][1]["end_reason"] == reason
         assert left_of(final)["count"] == 1
-        wait_for(lambda: count_sleepers(client, "limits") == 1, 20,
-                 "their death")
+        wait_sleepers(client, "limits", 1)
     assert control(client, other, "kill")["killed"] == 1
 
 
@@ -173,20 +169,15 @@ def test_bad_arguments_are_told(client, sandbox):
     assert control(client, final, "list")["processes"] == []
     assert control(client, final, "kill")["killed"] == 0
     for process in ("7", "p0", "px", "p99999999999"):
-        client.fail("control_run", run_id=final["run_id"], action="kill",
-                    process=process)
-    told = client.fail("control_run", run_id=final["run_id"], action="kill",
-                       process="p4294967295")
-    assert "has left no p4294967295 running" in told
-    told = client.fail("control_run", run_id=final["run_id"],
-                       action="cancel", process="p1")
-    assert "only with action kill" in told
+        refused(client, final, "kill", process)
+    assert "has left no p4294967295 running" in refused(client, final, "kill",
+                                                        "p4294967295")
+    assert "only with action kill" in refused(client, final, "cancel", "p1")
 
 
-def test_they_survive_the_death_of_each_of_our_processes(
-        make_server, engine):
-    server = make_server()
-    client = server.client()
+@pytest.mark.own
+def test_they_survive_the_death_of_each_of_our_processes(server, client,
+                                                         engine):
     final = client.run("keep", "sleep 300 & sleep 301 &")
     names = [p["process"] for p in left_of(final)["processes"]]
 
@@ -195,18 +186,12 @@ def test_they_survive_the_death_of_each_of_our_processes(
                 for p in control(client, final, "list")["processes"]]
 
     for role in ("worker", "front"):
-        for pid in server.pids(role):
-            os.kill(pid, signal.SIGKILL)
-            wait_for(lambda pid=pid, role=role: pid not in server.pids(role),
-                     10, "the death")
-        client.close()
-        wait_for(server.is_ready, 30, "readiness")
+        server.kill(role)
         assert listed() == names
     children = server.pids("front") + server.pids("worker")
-    server.proc.kill()
-    server.proc.wait()
-    client.close()
-    wait_for(lambda: not any(map(is_alive, children)), 30, "the end of all")
+    server.stop(signal.SIGKILL)
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}")
+                             for pid in children), 30, "the end of all")
     server.start()
     assert listed() == names
     told = client.call("list_sandboxes")["sandboxes"][0]
@@ -214,16 +199,14 @@ def test_they_survive_the_death_of_each_of_our_processes(
     assert left_of(client.status(final["run_id"]))["count"] == 2
     assert control(client, final, "kill", process=names[0])["killed"] == 1
     wait_for(lambda: listed() == names[1:], 20, "its death")
-    again = client.run("keep", "pgrep -a -x sleep")
-    assert again["commands"][0]["stdout"].count("sleep 30") == 1
-    client.call("delete_sandbox", identifier="keep")
+    assert client.out("keep", "pgrep -a -x sleep").count("sleep 30") == 1
+    client.delete("keep")
     assert control(client, final, "list")["processes"] == []
     assert control(client, final, "kill")["killed"] == 0
 
 
-def test_a_full_disk_ends_what_was_left(make_server):
-    server = make_server(env={"SANDBOX_DISK_MB": "32"})
-    client = server.client()
+@pytest.mark.own(SANDBOX_DISK_MB="32")
+def test_a_full_disk_ends_what_was_left(server, client):
     final = client.run(
         "full", "setsid sh -c 'sleep 0.3; while :; do"
                 " head -c 4000000 /dev/zero >> /workspace/big; sleep 0.05;"

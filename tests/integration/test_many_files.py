@@ -1,12 +1,11 @@
 """Thousands of files of one run, and a process of ours that dies meanwhile."""
-import json
 import os
-import signal
-import sqlite3
 
 import pytest
 
-from client import wait_for
+from client import python, wait_for
+
+pytestmark = pytest.mark.own
 
 FILES = 2000
 MAKE = ("import os\nos.chdir('/artifacts')\n"
@@ -14,40 +13,31 @@ MAKE = ("import os\nos.chdir('/artifacts')\n"
 
 
 def count(server, what):
-    with sqlite3.connect(server.database, timeout=30) as db:
-        return db.execute(f"SELECT {what}").fetchone()[0]
+    return server.sql(f"SELECT {what}")[0][0]
 
 
 def listed(server, run):
     """All pages of its list."""
     names, at = [], 0
     while at is not None:
-        page = json.loads(server.get(
-            f"/mcp/runs/{run}?artifacts_from={at}")[2])
+        page = server.get_json(f"/mcp/runs/{run}?artifacts_from={at}")
         names += [a["path"] for a in page["artifacts"]]
         at = page.get("artifacts_next")
         assert page.get("artifacts_dropped", 0) == FILES - len(names)
     return names
 
 
+@pytest.mark.own(WORKERS="1")
 @pytest.mark.parametrize("role", ["front", "worker"])
-def test_a_kill_while_they_come_loses_none(make_server, role):
-    server = make_server(env={"WORKERS": "1"})
-    client = server.client()
-    run = client.start("a", {"argv": ["python3", "-c", MAKE]},
-                       await_completion=False)["run_id"]
+def test_a_kill_while_they_come_loses_none(server, client, role):
+    run = client.start("a", python(MAKE), await_completion=False)["run_id"]
     wait_for(lambda: count(server, "count(*) FROM artifact") > FILES / 10,
              60, "some of them")
     # Nobody's before the end, which may come first on a busy machine.
     hidden = server.get("/artifacts/a/latest/00000")[0]
     at = client.status(run)
     assert at["state"] == "completed" or (hidden, at["artifacts"]) == (404, [])
-    old = server.pids(role)
-    os.kill(old[0], signal.SIGKILL)
-    client.close()
-    wait_for(lambda: server.pids(role) not in ([], old), 60, "another")
-    wait_for(lambda: server.get("/healthz", timeout=2)[0] == 200, 60,
-             "an answer")
+    server.kill(role)
     final = client.wait_end(run, 90)
     assert final["state"] == "completed"
     assert "artifacts_error" not in final
@@ -63,9 +53,8 @@ def test_a_kill_while_they_come_loses_none(make_server, role):
     assert [a["path"] for a in again["artifacts"]] == ["more"]
 
 
-def test_of_more_than_may_be_kept_the_answer_says_so(make_server):
-    server = make_server(env={"ARTIFACTS_MAX_EXTRACT_FILES": "300"})
-    client = server.client()
+@pytest.mark.own(ARTIFACTS_MAX_EXTRACT_FILES="300")
+def test_of_more_than_may_be_kept_the_answer_says_so(client):
     final = client.run("a", "cd /artifacts; touch $(seq 400)")
     assert "the rest is left out, 300 of a run" in final["artifacts_error"]
     assert len(final["artifacts"]) + final.get("artifacts_dropped", 0) == 300

@@ -1,9 +1,11 @@
 """GET /metrics of the real server: what it says, and that it never falls."""
-import os
 import re
-import signal
+
+import pytest
 
 from client import wait_for
+
+pytestmark = pytest.mark.own
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
@@ -31,19 +33,8 @@ def counters(samples):
             if re.search(r"_(total|count|sum|bucket)(\{|$)", name)}
 
 
-def kill(server, role):
-    """-> when another one is there, and the server ready"""
-    old = server.pids(role)
-    for pid in old:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: len(server.pids(role)) == len(old) and
-             not set(server.pids(role)) & set(old), 60, f"a new {role}")
-    wait_for(server.is_ready, 60, "readiness")
-
-
-def test_runs_are_counted_by_how_they_end_and_how_long_they_took(make_server):
-    server = make_server()
-    client = server.client()
+def test_runs_are_counted_by_how_they_end_and_how_long_they_took(server,
+                                                                 client):
     assert client.run("box", "true")["state"] == "completed"
     assert client.run("box", "kill -9 $$")["state"] == "failed"
     found = scrape(server)
@@ -58,12 +49,9 @@ def test_runs_are_counted_by_how_they_end_and_how_long_they_took(make_server):
     assert found['sandboxd_http_request_seconds_count{route="/mcp"}'] >= 2
     assert found["sandboxd_store_commit_seconds_count"] >= 1
     assert found["sandboxd_spool_bytes"] == 0
-    client.call("delete_sandbox", identifier="box")
 
 
-def test_openmetrics_names_the_runs(make_server):
-    server = make_server()
-    client = server.client()
+def test_openmetrics_names_the_runs(server, client):
     run = client.run("box", "true")["run_id"]
     status, headers, body = server.get("/metrics", {"Accept": OPENMETRICS})
     assert status == 200
@@ -73,21 +61,17 @@ def test_openmetrics_names_the_runs(make_server):
     assert text.endswith("\n# EOF\n")
     assert f'# {{run_id="{run}",trace_id="' in text
     scrape(server, OPENMETRICS)
-    client.call("delete_sandbox", identifier="box")
 
 
-def test_no_counter_falls_when_a_front_or_a_worker_is_killed(make_server):
-    server = make_server()
-    client = server.client()
+def test_no_counter_falls_when_a_front_or_a_worker_is_killed(server, client):
     for _ in range(3):
         client.run("box", "echo 1")
     before = counters(scrape(server))
     for role in ("front", "worker", "front"):
-        kill(server, role)
+        server.kill(role)
         now = counters(scrape(server))
         assert not {n: (v, now.get(n)) for n, v in before.items()
                     if now.get(n, -1) < v}
-        client = server.client()
         wait_for(lambda: server.metric("sandboxd_workers_ready") == 2, 60,
                  "the workers")
         assert client.run("box", "true")["state"] == "completed"
@@ -99,4 +83,3 @@ def test_no_counter_falls_when_a_front_or_a_worker_is_killed(make_server):
         name = f'sandboxd_process_resident_bytes{{role="{role}"}}'
         wait_for(lambda name=name: (server.metric(name) or 0) > 1 << 20,
                  60, f"memory of {role}")
-    client.call("delete_sandbox", identifier="box")

@@ -1,31 +1,23 @@
 """Calls on one identifier at the same time: who holds the name."""
-import concurrent.futures
-import sqlite3
+import functools
 
-from client import wait_for
+import pytest
+
+from client import at_once, wait_for
+
+pytestmark = pytest.mark.own
 
 
 def in_parallel(server, calls):
     """Each call on a connection of its own, all at once; their results."""
-    def one(call):
-        client = server.client()
-        try:
-            return client.tool(call[0], **call[1])
-        finally:
-            client.close()
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(one, calls))
+    return at_once([functools.partial(server.client().tool, name, **arguments)
+                    for name, arguments in calls])
 
 
 def live_rows(server, identifier):
-    db = sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)
-    try:
-        return db.execute(
-            "SELECT name FROM sandbox WHERE identifier = ? AND state IN"
-            " ('creating', 'ready')", (identifier,)).fetchall()
-    finally:
-        db.close()
+    return server.sql(
+        "SELECT name FROM sandbox WHERE identifier = ? AND state IN"
+        " ('creating', 'ready')", identifier)
 
 
 def containers(server, engine):
@@ -50,9 +42,7 @@ def check_one_sandbox(server, engine, client, name):
     assert answer["sandbox_name"] == live_rows(server, name)[0][0]
 
 
-def test_a_run_beside_a_restart_leaves_one_sandbox(make_server, engine):
-    server = make_server()
-    client = server.client()
+def test_a_run_beside_a_restart_leaves_one_sandbox(server, client, engine):
     client.run("one", "true")
     for _ in range(3):
         calls = [("restart_sandbox", {"identifier": "one"})]
@@ -61,9 +51,7 @@ def test_a_run_beside_a_restart_leaves_one_sandbox(make_server, engine):
         check_one_sandbox(server, engine, client, "one")
 
 
-def test_restarts_beside_each_other_leave_one_sandbox(make_server, engine):
-    server = make_server()
-    client = server.client()
+def test_restarts_beside_each_other_leave_one_sandbox(server, client, engine):
     client.run("one", "true")
     for _ in range(3):
         results = in_parallel(
@@ -72,9 +60,7 @@ def test_restarts_beside_each_other_leave_one_sandbox(make_server, engine):
         check_one_sandbox(server, engine, client, "one")
 
 
-def test_deletes_restarts_and_runs_in_any_order_agree(make_server, engine):
-    server = make_server()
-    client = server.client()
+def test_deletes_restarts_and_runs_in_any_order_agree(server, client, engine):
     calls = [("restart_sandbox", {"identifier": "one"}), run_call("one"),
              ("delete_sandbox", {"identifier": "one"}), run_call("one"),
              ("restart_sandbox", {"identifier": "one"}), run_call("one")]

@@ -4,7 +4,9 @@ import socket
 import struct
 import subprocess
 
-from client import wait_for
+import pytest
+
+from server import proc_status
 
 
 def sockets_of(pid):
@@ -52,9 +54,7 @@ def test_only_workers_hold_the_engines_socket(server, client, sandbox,
 
 def test_front_and_workers_run_under_seccomp_without_new_privileges(server):
     for pid, role in server.children():
-        with open(f"/proc/{pid}/status", encoding="ascii") as f:
-            status = dict(line.rstrip("\n").split(":\t", 1)
-                          for line in f if ":\t" in line)
+        status = proc_status(pid)
         assert status["Seccomp"] == "2", role
         assert status["NoNewPrivs"] == "1", role
 
@@ -66,22 +66,19 @@ def test_the_children_have_an_empty_environment(server):
         assert b"HOME" not in names and b"SANDBOX_IMAGE" not in names, role
 
 
-def test_as_root_the_three_run_as_three_users(make_server):
+@pytest.mark.own(RUN_AS_FRONT="games", RUN_AS_WORKER="daemon")
+def test_as_root_the_three_run_as_three_users(server):
     """With two accounts that every Debian has, as stand-ins."""
     import pwd
-    server = make_server(env={"RUN_AS_FRONT": "games",
-                              "RUN_AS_WORKER": "daemon"})
     final = server.client().run("a", "echo hi > /artifacts/f; echo ok")
     assert final["commands"][0]["stdout"] == "ok\n"
     assert server.get("/artifacts/a/latest/f")[2] == b"hi\n"
     wanted = {"front": pwd.getpwnam("games").pw_uid,
               "worker": pwd.getpwnam("daemon").pw_uid}
     for pid, role in server.children():
-        with open(f"/proc/{pid}/status", encoding="ascii") as f:
-            lines = dict(n.split(":", 1) for n in f if ":" in n)
-        assert set(map(int, lines["Uid"].split())) == {wanted[role]}
-        assert int(lines["CapEff"], 16) == 0
-    os.kill(server.pids("front")[0], 9)
-    wait_for(lambda: server.get("/readyz")[0] == 200, 30, "readiness")
+        status = proc_status(pid)
+        assert set(map(int, status["Uid"].split())) == {wanted[role]}
+        assert int(status["CapEff"], 16) == 0
+    server.kill("front")
     final = server.client().run("a", "echo again")
     assert final["commands"][0]["stdout"] == "again\n"

@@ -14,7 +14,6 @@ import urllib.request
 import pytest
 
 from client import wait_for
-from test_tenants import Tokens
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -22,6 +21,8 @@ DOCS = os.path.join(TOP, "docs", "prometheus")
 sys.path.insert(0, os.path.join(TOP, "tests", "prometheus"))
 
 import used  # noqa: E402
+
+pytestmark = pytest.mark.own
 
 CONFIG = """
 global:
@@ -138,17 +139,14 @@ def check(programs, text):
         capture_output=True, check=False, timeout=120)
 
 
-def test_promtool_finds_nothing_wrong_idle_and_after_work(
-        make_server, programs):
-    server = make_server()
-    client = server.client()
+def test_promtool_finds_nothing_wrong_idle_and_after_work(server, client,
+                                                          programs):
     for idle in (True, False):
         if not idle:
             client.run("box", "echo 1; echo 2 >/artifacts/a")
             client.run("box", "exit 3", "kill -9 $$")
         done = check(programs, server.get("/metrics")[2])
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    client.call("delete_sandbox", identifier="box")
 
 
 def test_promtool_is_heard_when_something_is_wrong(programs):
@@ -165,9 +163,8 @@ def test_rules_are_good_and_their_tests_pass(programs):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_real_prometheus_scrapes_and_answers(make_server, make_prometheus):
-    server = make_server()
-    client = server.client()
+def test_a_real_prometheus_scrapes_and_answers(server, client,
+                                               make_prometheus):
     run = client.run("box", "true")["run_id"]
     p = make_prometheus(server.port)
     wait_for(lambda: p.query('up{job="mcp-sandboxd"} == 1'), 120,
@@ -195,12 +192,9 @@ def test_a_real_prometheus_scrapes_and_answers(make_server, make_prometheus):
     wait_for(lambda: p.query(
         'sandboxd_engine_requests_total{operation="create"} >= 1'), 120,
         "what a worker counted")
-    client.call("delete_sandbox", identifier="box")
 
 
-def test_rules_and_dashboard_are_understood_by_it(
-        make_server, make_prometheus):
-    server = make_server()
+def test_rules_and_dashboard_are_understood_by_it(server, make_prometheus):
     p = make_prometheus(server.port)
     wait_for(lambda: p.query("up == 1"), 120, "a scrape")
 
@@ -222,17 +216,10 @@ def test_rules_and_dashboard_are_understood_by_it(
     assert seen >= 25
 
 
-def test_a_scrape_needs_the_role(make_server, make_prometheus):
-    tokens = Tokens("")
-    tokens.tenant("acme")
+def test_a_scrape_needs_the_role(make_server, tokens, make_prometheus):
+    bad = tokens.tenant("acme")
     good = tokens.token("-", "metrics")
-    bad = tokens.token("acme", "user")
-    with tempfile.TemporaryDirectory(prefix="mcp-tenants-") as top:
-        os.chmod(top, 0o755)
-        tokens.path = os.path.join(top, "tenants")
-        server = make_server(env={"TENANTS_FILE": tokens.write()}, wait=False)
-        server.port = wait_for(server.find_port, 60, "the port")
-        wait_for(server.is_ready, 60, "readiness")
+    server = make_server(env={"TENANTS_FILE": tokens.write()})
     p, q = (make_prometheus(server.port, t) for t in (good, bad))
     wait_for(lambda: p.query("up == 1"), 120, "a scrape with the role")
 

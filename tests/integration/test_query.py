@@ -9,7 +9,7 @@ import urllib.parse
 import pytest
 
 from client import wait_for
-from server import Server, harm
+from server import serving
 
 SUMS = ("stdout_bytes", "stderr_bytes", "artifact_count", "artifact_bytes")
 
@@ -17,16 +17,16 @@ SUMS = ("stdout_bytes", "stderr_bytes", "artifact_count", "artifact_bytes")
 class Ground:
     """A server with some runs, by their names."""
 
-    def __init__(self, build):
-        self.server = Server(build)
-        self.client = self.server.client()
+    def __init__(self, server):
+        self.server = server
+        self.client = server.client()
         self.runs = {}
         c = self.client
         self.add("plain", c.run("one", "echo plain words"))
         self.add("exit3", c.run("one", "echo needle-in-output; exit 3"))
         self.add("slow", c.run("two", "sleep 1.2; seq 1 500"))
-        self.add("timeout", c.run("two", {"shell": "sleep 100000",
-                                          "timeout_ms": 100}))
+        self.add("timeout",
+                 c.run("two", {"shell": "sleep 100000", "timeout_ms": 100}))
         self.add("files", c.run(
             "two", "mkdir /artifacts/d; printf abc > /artifacts/d/x.txt"))
         c.call("initialize_sandbox", identifier="code")
@@ -37,8 +37,7 @@ class Ground:
         self.ended = list(self.runs)
         self.add("running", c.start("three", "sleep 100000",
                                     lock_sandbox=True))
-        wait_for(lambda: c.status(self.runs["running"])["state"] ==
-                 "running", 60, "its beginning")
+        c.wait_state(self.runs["running"])
         self.add("queued", c.start("three", "true", lock_sandbox=True))
         self.names = {run: name for name, run in self.runs.items()}
 
@@ -55,6 +54,15 @@ class Ground:
     def get(self, path, want=200, **query):
         return json.loads(self.ask(path, want, **query))
 
+    def pages(self, path, **query):
+        """The lists of all pages."""
+        more = {}
+        while more is not None:
+            page = self.get(path, **query, **more)
+            yield page[path]
+            cursor = page["next_cursor"]
+            more = {"cursor": cursor} if cursor is not None else None
+
     def listed(self, **query):
         return [self.names[r["run_id"]]
                 for r in self.get("runs", **query)["runs"]]
@@ -62,11 +70,8 @@ class Ground:
 
 @pytest.fixture(scope="module")
 def ground(build, engine):
-    g = Ground(build)
-    yield g
-    bad = harm(g.server.log, 0)
-    g.server.destroy(engine)
-    assert not bad, bad
+    with serving(build, engine, stall_ms=0) as server:
+        yield Ground(server)
 
 
 def newest(*names):
@@ -186,15 +191,10 @@ def test_lists_are_sorted_by_what_ended_runs_came_to(ground, sort, key):
 @pytest.mark.parametrize("sort", ["created", "-created", "bytes",
                                   "-duration"])
 def test_pages_have_each_run_once(ground, sort):
-    whole, got, more = ground.listed(sort=sort), [], {}
-    while True:
-        page = ground.get("runs", sort=sort, limit=2, **more)
-        assert len(page["runs"]) <= 2
-        got += [ground.names[r["run_id"]] for r in page["runs"]]
-        if page["next_cursor"] is None:
-            break
-        more = {"cursor": page["next_cursor"]}
-    assert got == whole
+    pages = list(ground.pages("runs", sort=sort, limit=2))
+    assert all(len(page) <= 2 for page in pages)
+    assert [ground.names[r["run_id"]] for page in pages
+            for r in page] == ground.listed(sort=sort)
     error = ground.get("runs", 400, cursor="x")["error"]["message"]
     assert error.startswith("cursor")
 
@@ -272,10 +272,7 @@ def test_an_export_is_csv_that_others_read(ground):
 
 
 def test_a_reader_that_stops_holds_nobody_up(ground):
-    with socket.create_connection(
-            ("127.0.0.1", ground.server.port), 60) as slow:
-        slow.sendall(b"GET /api/v1/export HTTP/1.1\r\n"
-                     b"Host: 127.0.0.1:%d\r\n\r\n" % ground.server.port)
+    with ground.server.send("GET /api/v1/export") as slow:
         assert slow.recv(12, socket.MSG_WAITALL) == b"HTTP/1.1 200"
         assert len(ground.listed()) == 9
     assert len(ground.ask("export").splitlines()) == 9
@@ -287,7 +284,7 @@ def test_sandboxes_are_listed_also_when_they_ended(ground):
     c = ground.client
     for i in range(2):
         c.run("short", "true")
-        c.call("delete_sandbox", identifier="short")
+        c.delete("short")
 
     def gone():
         found = ground.get("sandboxes", state="ended")["sandboxes"]
@@ -310,13 +307,7 @@ def test_sandboxes_are_listed_also_when_they_ended(ground):
 
 def test_sandboxes_come_in_pages(ground):
     whole = ground.get("sandboxes")["sandboxes"]
-    got, more = [], {}
-    while True:
-        page = ground.get("sandboxes", limit=2, **more)
-        got += page["sandboxes"]
-        if page["next_cursor"] is None:
-            break
-        more = {"cursor": page["next_cursor"]}
+    got = [b for page in ground.pages("sandboxes", limit=2) for b in page]
     assert got == whole and len(whole) >= 4
     error = ground.get("sandboxes", 400, cursor=ground.runs["plain"])["error"]
     assert error["message"].startswith("cursor: it is not known")

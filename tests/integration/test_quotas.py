@@ -1,53 +1,28 @@
 """Quotas of tenants: what is refused, and how that is told."""
 import http.client
 import json
-import os
-import signal
 import time
 
 import pytest
 
 from client import wait_for
-from test_tenants import Ctl, bearer
-
-
-class Tenant:
-    """A tenant of a server, with a client of its own."""
-
-    def __init__(self, server, ctl, name):
-        self.server = server
-        self.ctl = ctl
-        self.name = name
-        ctl("tenant", "add", name)
-        self.token = ctl.token(name)
-        self.client = server.client(token=self.token)
-
-    def set(self, **quotas):
-        self.ctl("tenant", "set", self.name,
-                 *(f"quota.{k}={v}" for k, v in quotas.items()))
-
-    def used(self):
-        return self.ctl.json("usage", self.name)
+from server import serving
+from tenants import Tenant, bearer
 
 
 @pytest.fixture(scope="module")
 def host(build, engine):
-    from server import Server
-    s = Server(build)
-    yield s, Ctl(s)
-    s.destroy(engine)
+    with serving(build, engine) as server:
+        yield server
 
 
 def test_one_sandbox_too_many(host, engine):
-    a, b = Tenant(*host, "sand-a"), Tenant(*host, "sand-b")
+    a, b = Tenant(host, "sand-a"), Tenant(host, "sand-b")
     a.set(sandboxes=1, sandbox_memory_mb=128, sandbox_pids=64)
     run = a.client.run("one", "true")
-    _, body = engine.request(
-        "GET", f"/containers/{run['sandbox_container_id']}/json")
-    limits = json.loads(body)["HostConfig"]
+    limits = engine.inspect(run["sandbox_container_id"])["HostConfig"]
     assert (limits["Memory"], limits["PidsLimit"]) == (128 << 20, 64)
-    told = a.client.fail("run_sandbox", identifier="two",
-                         commands=[{"shell": "true"}])
+    told = a.client.refused("two", "true")
     assert told.startswith("quota_exceeded: quota sandboxes: "
                            "the limit is 1, used are 1: ")
     assert "delete_sandbox" in told
@@ -61,60 +36,50 @@ def test_one_sandbox_too_many(host, engine):
     assert b.client.run("two", "true")["state"] == "completed"
     used = a.used()
     assert (used["sandboxes"], used["memory_bytes"]) == (1, 128 << 20)
-    a.client.call("delete_sandbox", identifier="one")
+    a.client.delete("one")
     assert a.client.run("two", "true")["state"] == "completed"
-    a.client.call("delete_sandbox", identifier="two")
-    b.client.call("delete_sandbox", identifier="two")
+    a.client.delete("two")
+    b.client.delete("two")
 
 
 def test_runs_wait_and_then_are_refused(host):
-    a = Tenant(*host, "runs-a")
+    a = Tenant(host, "runs-a")
     a.set(runs_running=1, runs_queued=1)
     first = a.client.start("box", "sleep 1000")["run_id"]
-    wait_for(lambda: a.client.status(first)["state"] == "running", 60,
-             "the first run")
+    a.client.wait_state(first)
     second = a.client.start("box", "true")["run_id"]
     assert a.client.status(second)["waits_for"] == "quota runs_running"
-    told = a.client.fail("run_sandbox", identifier="box",
-                         commands=[{"shell": "true"}])
+    told = a.client.refused("box", "true")
     assert told.startswith("quota_exceeded: quota runs_queued: "
                            "the limit is 1, used are 1: ")
     used = a.used()
     assert (used["runs_running"], used["runs_queued"]) == (1, 1)
     a.set(runs_running=2)
-    wait_for(lambda: a.client.status(second)["state"] == "completed", 60,
-             "the second run")
-    a.client.call("delete_sandbox", identifier="box")
+    a.client.wait_state(second, "completed")
+    a.client.delete("box")
 
 
 def test_requests_and_streams(host):
-    a, b = Tenant(*host, "often-a"), Tenant(*host, "often-b")
-    server = host[0]
+    a, b = Tenant(host, "often-a"), Tenant(host, "often-b")
     run = a.client.start("box", "sleep 1000")["run_id"]
     a.set(streams=1)
-    stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     path = f"/mcp/events?run_id={run}"
-    stream.request("GET", path, headers=bearer(a.token))
-    answer = stream.getresponse()
-    assert answer.status == 200 and answer.readline()
-    status, headers, body = server.get(path, bearer(a.token))
+    stream = host.send(f"GET {path}", f"Authorization: Bearer {a.token}")
+    assert stream.recv(4096).startswith(b"HTTP/1.1 200")
+    status, headers, body = host.get(path, bearer(a.token))
     error = json.loads(body)["error"]
     assert status == 429 and int(headers["Retry-After"]) >= 1
     assert error["code"] == "quota_exceeded" and error["request_id"]
     assert (error["quota"], error["limit"], error["used"]) == ("streams", 1, 1)
     stream.close()
     wait_for(lambda: a.used()["streams"] == 0, 30, "the stream's end")
-    a.client.call("delete_sandbox", identifier="box")
+    a.client.delete("box")
     # Slower than the test: the bucket stays empty.
     a.set(requests_per_second=1, request_burst=1)
-    refused = None
-    for _ in range(100):
-        refused = server.get("/api/v1/whoami", bearer(a.token))
-        if refused[0] == 429:
-            break
-    status, headers, body = refused
+    answers = (host.get("/api/v1/whoami", bearer(a.token)) for _ in range(100))
+    status, headers, body = next(n for n in answers if n[0] == 429)
     error = json.loads(body)["error"]
-    assert status == 429 and int(headers["Retry-After"]) >= 1
+    assert int(headers["Retry-After"]) >= 1
     assert (error["code"], error["quota"]) == (
         "quota_exceeded", "requests_per_second")
     answers = (a.client.post("{}") for _ in range(50))
@@ -122,15 +87,14 @@ def test_requests_and_streams(host):
     error = json.loads(body)["error"]
     assert error["data"]["code"] == "quota_exceeded"
     assert error["data"]["quota"] == "requests_per_second"
-    assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+    assert host.get("/api/v1/whoami", bearer(b.token))[0] == 200
 
 
 def test_who_asks_too_often_hears_so_late(host):
     """Each on its own connection, and also when the client has left."""
-    a, b = Tenant(*host, "late-a"), Tenant(*host, "late-b")
-    server = host[0]
+    a, b = Tenant(host, "late-a"), Tenant(host, "late-b")
     a.set(requests_per_second=1, request_burst=1)
-    conns = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    conns = [http.client.HTTPConnection("127.0.0.1", host.port, timeout=60)
              for _ in range(40)]
     for conn in conns:
         conn.connect()
@@ -141,7 +105,7 @@ def test_who_asks_too_often_hears_so_late(host):
                               "Content-Type": "application/json"})
     for conn in conns[:20]:
         conn.close()
-    assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+    assert host.get("/api/v1/whoami", bearer(b.token))[0] == 200
     refused = 0
     for conn in conns[20:]:
         answer = conn.getresponse()
@@ -151,12 +115,11 @@ def test_who_asks_too_often_hears_so_late(host):
             refused += 1
         conn.close()
     assert refused >= 10
-    assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+    assert host.get("/api/v1/whoami", bearer(b.token))[0] == 200
 
 
 def test_a_call_that_streams_is_a_stream(host):
-    a = Tenant(*host, "calls-a")
-    server = host[0]
+    a = Tenant(host, "calls-a")
     run = a.client.start("box", "sleep 1000")["run_id"]
     a.set(streams=1)
     # It opens its stream when it has run for a second.
@@ -167,7 +130,7 @@ def test_a_call_that_streams_is_a_stream(host):
             "Accept": "application/json, text/event-stream",
             "Mcp-Session-Id": a.client.session,
             "MCP-Protocol-Version": a.client.revision}
-    waits = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    waits = [http.client.HTTPConnection("127.0.0.1", host.port, timeout=60)
              for _ in range(2)]
     waits[0].request("POST", "/mcp", json.dumps(call), head)
     first = waits[0].getresponse()
@@ -189,18 +152,16 @@ def test_a_call_that_streams_is_a_stream(host):
     wait_for(lambda: a.used()["streams"] == 0, 30, "the stream's end")
     for conn in waits:
         conn.close()
-    a.client.call("delete_sandbox", identifier="box")
+    a.client.delete("box")
 
 
 def test_metrics_by_tenant_have_a_bound(host):
-    a = Tenant(*host, "meter-a")
-    server, ctl = host
+    a = Tenant(host, "meter-a")
     a.set(sandboxes=1)
     assert a.client.run("box", "echo 123")["state"] == "completed"
-    a.client.fail("run_sandbox", identifier="two",
-                  commands=[{"shell": "true"}])
-    metrics = bearer(ctl.token("-", "--role", "metrics"))
-    text = server.get("/metrics", metrics)[2].decode()
+    a.client.refused("two", "true")
+    metrics = bearer(host.ctl.token("-", "--role", "metrics"))
+    text = host.get("/metrics", metrics)[2].decode()
     for line in ('sandboxes{tenant="meter-a"} 1',
                  'runs_total{tenant="meter-a",status="completed"} 1',
                  'runs_queued{tenant="meter-a"} 0',
@@ -208,14 +169,13 @@ def test_metrics_by_tenant_have_a_bound(host):
                  'refusals_total{tenant="meter-a",quota="sandboxes"} 1'):
         assert f"\nsandboxd_tenant_{line}\n" in text, line
     assert 'tenant="other"' not in text
-    assert server.get("/metrics", bearer(a.token))[0] == 403
-    a.client.call("delete_sandbox", identifier="box")
+    assert host.get("/metrics", bearer(a.token))[0] == 403
+    a.client.delete("box")
     # One of that name, and more than have samples of their own.
-    admin = server.client(token=ctl.token("-", "--role", "admin"))
+    admin = host.client(token=host.ctl.token("-", "--role", "admin"))
     for name in ["other", *(f"many-{i}" for i in range(205))]:
-        assert admin.request("POST", "/api/v1/tenants",
-                             json.dumps({"name": name}))[0] == 201
-    lines = server.get("/metrics", metrics)[2].decode().splitlines()
+        admin.ask("POST", "/api/v1/tenants", {"name": name}, 201)
+    lines = host.get("/metrics", metrics)[2].decode().splitlines()
     of = [n for n in lines if n.startswith("sandboxd_tenant_sandboxes{")]
     assert len(of) == 201 and len(set(of)) == 201
     assert of[-1].startswith('sandboxd_tenant_sandboxes{tenant="other"} ')
@@ -223,53 +183,37 @@ def test_metrics_by_tenant_have_a_bound(host):
     assert len(names) == sum(not n.startswith("#") for n in lines)
     # Days of so many have a bound, too.
     assert admin.request("GET", "/api/v1/usage?days=400")[0] == 400
-    used = json.loads(admin.request("GET", "/api/v1/usage?days=1")[2])
+    used = admin.get("/api/v1/usage?days=1")
     assert len(used["tenants"]) > 205
 
 
-def kill_front(server):
-    old = server.pids("front")
-    for pid in old:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: server.pids("front") not in ([], old), 60, "a new front")
-    wait_for(server.is_ready, 60, "the front")
-
-
 def test_the_seconds_of_a_day_count_beyond_a_killed_front(host):
-    server, ctl = host
-    a, b = Tenant(*host, "day-a"), Tenant(*host, "day-b")
+    a, b = Tenant(host, "day-a"), Tenant(host, "day-b")
     run = a.client.start("box", "sleep 1000")["run_id"]
     wait_for(lambda: a.used()["run_seconds_today"] >= 1, 60, "a second")
-    kill_front(server)
-    a.client = server.client(token=a.token)
+    host.kill("front")
     # What goes on is counted from its beginning, not from the restart.
     wait_for(lambda: a.used()["run_seconds_today"] >= 2, 60, "it counts on")
     a.client.request("POST", f"/mcp/runs/{run}/cancel")
     a.client.wait_end(run)
     a.set(run_seconds_per_day=1)
-    told = a.client.fail("run_sandbox", identifier="box",
-                         commands=[{"shell": "true"}])
+    told = a.client.refused("box", "true")
     assert told.startswith("quota_exceeded: quota run_seconds_per_day: ")
-    kill_front(server)
-    a.client = server.client(token=a.token)
-    b.client = server.client(token=b.token)
-    told = a.client.fail("run_sandbox", identifier="box",
-                         commands=[{"shell": "true"}])
+    host.kill("front")
+    told = a.client.refused("box", "true")
     assert told.startswith("quota_exceeded: quota run_seconds_per_day: ")
     assert b.client.run("box", "echo 123")["state"] == "completed"
-    b.client.call("delete_sandbox", identifier="box")
-    days = json.loads(server.get("/api/v1/usage?days=7",
-                                 bearer(b.token))[2])["days"]
+    b.client.delete("box")
+    days = b.client.get("/api/v1/usage?days=7")["days"]
     sums = {k: sum(d[k] for d in days) for k in days[0] if k != "day"}
     assert 0 <= sums.pop("run_seconds") < 60
     assert sums == {"runs": 1, "output_bytes": 4, "artifact_bytes": 0,
                     "sandboxes": 1, "refusals": 0}
-    text = ctl("usage", "day-a", "days=1")
+    text = host.ctl("usage", "day-a", "days=1")
     assert text.startswith("DAY ") and len(text.splitlines()) == 2
     # Milliseconds, and no more digits than that.
     assert len(text.splitlines()[1].split()[2].partition(".")[2]) <= 3, text
     for bad in ("days=401", "days=", "days=-1", "days=x"):
-        assert server.get(f"/api/v1/usage?{bad}",
-                          bearer(a.token))[0] == 400
+        a.client.get(f"/api/v1/usage?{bad}", 400)
     a.set(run_seconds_per_day=0)
-    a.client.call("delete_sandbox", identifier="box")
+    a.client.delete("box")

@@ -1,27 +1,16 @@
 """What the row of a run says: who asked, by what, and what it came to."""
-import contextlib
 import re
 import signal
-import sqlite3
-import uuid
+
+import pytest
 
 from client import wait_for
-from test_quotas import Tenant
-from test_tenants import Ctl
+from tenants import Tenant
 
 MEGABYTE = 1 << 20
 # Holds so many megabytes for a while, with a processor busy.
 GROWN = ("python3 -c 'x = b\"x\" * (%d << 20); "
          "import time\nwhile time.process_time() < %s: pass'")
-
-
-def row_of(server, run_id):
-    where = f"file:{server.database}?mode=ro"
-    with contextlib.closing(sqlite3.connect(where, uri=True,
-                                            timeout=60)) as db:
-        db.row_factory = sqlite3.Row
-        return db.execute("SELECT * FROM run WHERE uuid = ?",
-                          (uuid.UUID(run_id).bytes,)).fetchone()
 
 
 def test_a_row_says_what_a_run_came_to(server, client, sandbox):
@@ -30,7 +19,7 @@ def test_a_row_says_what_a_run_came_to(server, client, sandbox):
         {"shell": GROWN % (48, 0.2), "allow_failure": True},
         {"shell": "exit 3", "allow_failure": True})["run_id"]
     client.wait_end(run)
-    row = row_of(server, run)
+    row = server.run_row(run)
     assert row["stdout_bytes"] == 5
     assert row["stderr_bytes"] == 3
     assert row["exit_code"] == 3
@@ -51,7 +40,7 @@ def test_a_row_says_who_asked(server, client, sandbox):
     _, headers, data = client.post(message)
     run = re.search(rb'"run_id": ?"([0-9a-f-]{36})"', data)[1].decode()
     client.wait_end(run)
-    row = row_of(server, run)
+    row = server.run_row(run)
     assert row["principal"] == ""  # nobody: this server asks for no token
     assert row["client"] == "test/1"
     assert row["address"] == "127.0.0.1"
@@ -60,16 +49,15 @@ def test_a_row_says_who_asked(server, client, sandbox):
     assert row["session"] not in client.session
 
 
-def test_a_token_is_named_and_so_is_a_language(make_server):
-    server = make_server()
-    a = Tenant(server, Ctl(server), "a")
+@pytest.mark.own
+def test_a_token_is_named_and_so_is_a_language(server):
+    a = Tenant(server, "a")
     a.client.call("initialize_sandbox", identifier="box")
     run = a.client.call("execute_code", identifier="box", language="py",
                         code="print(1)")["run_id"]
-    row = row_of(server, run)
+    row = server.run_row(run)
     assert row["principal"] == a.token.split("_")[1]
     assert row["language"] == "python"
-    a.client.close()
 
 
 def test_what_a_client_says_it_is_is_bounded(server, sandbox):
@@ -79,28 +67,22 @@ def test_what_a_client_says_it_is_is_bounded(server, sandbox):
         "clientInfo": {"name": "né\n" + "x" * 500, "version": "9"}})
     run = client.start(sandbox, "true")["run_id"]
     client.wait_end(run)
-    said = row_of(server, run)["client"]
+    said = server.run_row(run)["client"]
     assert said.startswith("né?x")
     assert len(said.encode()) <= 128
-    client.call("delete_sandbox", identifier=sandbox)
-    client.close()
+    client.delete(sandbox)
 
 
-def test_what_was_used_is_known_when_all_died_meanwhile(make_server):
-    server = make_server()
-    client = server.client()
+@pytest.mark.own
+def test_what_was_used_is_known_when_all_died_meanwhile(server, client):
     run = client.start("a", GROWN % (40, 0.1), "sleep 5", "exit 4")["run_id"]
     wait_for(lambda: client.status(run)["commands"][0].get("end_reason"),
              60, "the first command's end")
-    server.stop(signal.SIGKILL)  # and with it all that it had started
-    server.start()
-    client.close()
-    client = server.client()
+    server.restart(signal.SIGKILL)  # and with it all that it had started
     client.wait_end(run, 90)
-    row = row_of(server, run)
+    row = server.run_row(run)
     assert row["memory_peak_bytes"] >= 40 * MEGABYTE
     assert row["cpu_us"] >= 100000
     assert row["exit_code"] == 4
     assert row["client"] == "test/1"
     assert row["sent_ms"] > 0
-    client.close()

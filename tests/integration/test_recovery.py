@@ -5,7 +5,9 @@ import time
 
 import pytest
 
-from client import Follower, wait_for
+from client import Follower, stdout, wait_for
+
+pytestmark = pytest.mark.own
 
 COMMANDS = 10
 LINES = 50
@@ -23,8 +25,7 @@ def start_printers(client):
                            {"shell": PRINTER, "env": {"CODE": str(i + 1)}})
         runs.append(out["run_id"])
     for run in runs:
-        wait_for(lambda run=run: client.status(run)["state"] == "running",
-                 60, "the runs to begin")
+        client.wait_state(run)
     return runs
 
 
@@ -43,9 +44,7 @@ def answers(server):
 
 
 @pytest.mark.parametrize("role", ["front", "worker"])
-def test_kill_in_the_middle_of_ten_runs(make_server, role):
-    server = make_server()
-    client = server.client()
+def test_kill_in_the_middle_of_ten_runs(server, client, role):
     runs = start_printers(client)
     followers = [Follower(server.port, run) for run in runs]
     for f in followers:
@@ -69,50 +68,37 @@ def test_kill_in_the_middle_of_ten_runs(make_server, role):
         assert f.text(0, "command_stderr") == STDERR
         assert f.events[-1]["event"] == "run_failed"
     if role == "front":
-        assert all(f.reconnects > 0 for f in followers)
+        assert all(f.connects > 1 for f in followers)
     for run in runs:
         view = client.status(run)
         assert view["sandbox_container_id"] == containers[view["identifier"]]
     assert set(server.pids(role)).isdisjoint(old)
 
 
-def test_a_session_and_a_sandbox_survive_the_front(make_server):
-    server = make_server()
-    client = server.client()
+def test_a_session_and_a_sandbox_survive_the_front(server, client):
     client.run("keep", "echo kept > f")
-    os.kill(server.pids("front")[0], signal.SIGKILL)
-    wait_for(lambda: answers(server), 10, "an answer")
-    client.close()
-    wait_for(server.is_ready, 30, "readiness")
-    final = client.run("keep", "cat f")
-    assert final["commands"][0]["stdout"] == "kept\n"
+    server.kill("front")
+    assert client.out("keep", "cat f") == "kept\n"
 
 
-def test_a_clean_restart_keeps_sandboxes_runs_and_history(make_server):
-    server = make_server()
-    client = server.client()
+def test_a_clean_restart_keeps_sandboxes_runs_and_history(server, client):
     ended = client.run("keep", "echo before; echo kept > f")
     running = client.start("keep", "sleep 3; echo after")
     assert server.stop() == 0
-    client.close()
     server.start()
     view = client.status(ended["run_id"])
     assert view["commands"][0]["stdout"] == "before\n"
     final = client.wait_end(running["run_id"])
     assert final["commands"][0]["stdout"] == "after\n"
-    assert client.run("keep", "cat f")["commands"][0]["stdout"] == "kept\n"
+    assert client.out("keep", "cat f") == "kept\n"
 
 
-def test_a_sandbox_lost_from_outside_is_told_and_replaced(
-        make_server, engine):
-    server = make_server()
-    client = server.client()
-    out = client.start("gone", "echo first; sleep 60")
-    wait_for(lambda: client.status(out["run_id"])["commands"][0]["stdout"],
-             30, "its output")
-    container = client.status(out["run_id"])["sandbox_container_id"]
+def test_a_sandbox_lost_from_outside_is_told_and_replaced(client, engine):
+    run = client.start("gone", "echo first; sleep 60")["run_id"]
+    client.wait_output(run)
+    container = client.status(run)["sandbox_container_id"]
     engine.request("DELETE", f"/containers/{container}?force=1")
-    final = client.wait_end(out["run_id"])
+    final = client.wait_end(run)
     assert final["state"] == "failed"
     assert final["end_reason"] == "sandbox_lost"
     assert final["commands"][0]["stdout"] == "first\n"
@@ -121,14 +107,11 @@ def test_a_sandbox_lost_from_outside_is_told_and_replaced(
     assert again["sandbox_container_id"] != container
 
 
-def test_an_earlier_versions_data_is_moved_with_all_that_lives(make_server):
+def test_an_earlier_versions_data_is_moved_with_all_that_lives(server, client):
     """Its database, spool, artifacts and key lay in DATA_DIR itself, which
     was the front's (decision 22)."""
-    server = make_server()
-    client = server.client()
     done = client.run("a", "echo kept; echo art > /artifacts/f; "
                       "head -c 50000 /dev/zero | tr '\\0' x")
-    session = client.session
     server.stop()
     owner = os.stat(server.front_dir)
     for name in os.listdir(server.front_dir):
@@ -137,23 +120,20 @@ def test_an_earlier_versions_data_is_moved_with_all_that_lives(make_server):
     os.rmdir(server.front_dir)
     os.chown(server.data, owner.st_uid, owner.st_gid)
     server.start()
-    assert any("layout of an earlier version" in n for n in server.log)
+    server.wait_log("layout of an earlier version")
     assert os.stat(server.data).st_uid == os.geteuid()
     assert server.get("/artifacts/a/latest/f")[2] == b"art\n"
-    client = server.client()
-    client.session = session
     again = client.run("a", "echo again")
-    assert again["commands"][0]["stdout"] == "again\n"
+    assert stdout(again) == "again\n"
     assert again["sandbox_container_id"] == done["sandbox_container_id"]
     before = client.status(done["run_id"])
     assert before["commands"][0]["stdout"].startswith("kept\n")
     assert before["commands"][0]["stdout_bytes"] == 50005
 
 
-def test_readyz_names_a_worker_that_is_stopped(make_server):
-    server = make_server(env={"MCP_SANDBOXD_PING_MS": "100",
-                              "MCP_SANDBOXD_QUIET_MS": "1000",
-                              "MCP_SANDBOXD_SILENCE_MS": "600000"})
+@pytest.mark.own(MCP_SANDBOXD_PING_MS="100", MCP_SANDBOXD_QUIET_MS="1000",
+                 MCP_SANDBOXD_SILENCE_MS="600000")
+def test_readyz_names_a_worker_that_is_stopped(server):
     stopped = server.pids("worker")[0]
     os.kill(stopped, signal.SIGSTOP)
     try:
@@ -171,10 +151,9 @@ def not_ready(server):
     return body if status == 503 else None
 
 
-def test_expired_sandboxes_are_reaped_but_not_while_in_use(
-        make_server, engine):
-    server = make_server(env={"REAPER_INTERVAL_MS": "200"})
-    client = server.client()
+@pytest.mark.own(REAPER_INTERVAL_MS="200")
+def test_expired_sandboxes_are_reaped_but_not_while_in_use(server, client,
+                                                           engine):
     client.run("short", "true", ttl_seconds=1)
     busy = client.start("busy", "sleep 3; echo lived", ttl_seconds=1)
     wait_for(lambda: len(engine.containers(server.instance)) == 1, 30,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from server import Server
+from server import serving
 
 TEXT_MAX = 65536
 
@@ -19,11 +19,8 @@ def form(request):
 @pytest.fixture(scope="module")
 def asked(form, build, engine):
     """A server with that form of texts, and a client of it."""
-    s = Server(build, env={"TOOL_TEXT": form})
-    c = s.client()
-    yield c
-    c.close()
-    s.destroy(engine)
+    with serving(build, engine, env={"TOOL_TEXT": form}) as s:
+        yield s.client()
 
 
 def exact(piece):

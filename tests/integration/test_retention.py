@@ -1,15 +1,15 @@
 """How long history is kept, and that what goes is gone."""
 import contextlib
 import os
-import signal
-import sqlite3
+import pathlib
 import uuid
 
 import pytest
 
 from client import wait_for
-from test_quotas import Tenant
-from test_tenants import Ctl
+from tenants import Tenant, bearer
+
+pytestmark = pytest.mark.own
 
 DAY_MS = 86400000
 # Files of its own: the same bytes are there as long as one refers to them.
@@ -25,32 +25,23 @@ def finished(client, identifier, *commands):
 
 def make_older(server, run, days):
     """As if it had ended so many days ago: of a server that is stopped."""
-    with contextlib.closing(sqlite3.connect(server.database)) as db:
-        columns = ("created_ms", "sent_ms", "started_ms", "ended_ms")
-        sets = ", ".join(f"{c} = {c} - {days * DAY_MS}" for c in columns)
-        done = db.execute(f"UPDATE run SET {sets} WHERE uuid = ?",
-                          (uuid.UUID(run).bytes,))
-        assert done.rowcount == 1
-        db.commit()
+    columns = ("created_ms", "sent_ms", "started_ms", "ended_ms")
+    sets = ", ".join(f"{c} = {c} - {days * DAY_MS}" for c in columns)
+    server.change(f"UPDATE run SET {sets} WHERE uuid = x'{uuid.UUID(run).hex}'")
 
 
 def artifact(tenant, run):
-    return tenant.client.request(
-        "GET", f"/artifacts/box/{run}/a.txt")[0]
+    return tenant.client.request("GET", f"/artifacts/box/{run}/a.txt")[0]
 
 
 def known(tenant, run):
     return tenant.client.request("GET", f"/mcp/runs/{run}")[0] == 200
 
 
-def test_runs_and_files_go_by_their_age(make_server):
-    server = make_server()
-    ctl = Ctl(server)
-    a, b = Tenant(server, ctl, "a"), Tenant(server, ctl, "b")
+def test_runs_and_files_go_by_their_age(server, ctl):
+    a, b = Tenant(server, "a"), Tenant(server, "b")
     runs = [finished(a.client, "box", PRINTS) for _ in range(3)]
     other = finished(b.client, "box", PRINTS)
-    a.client.close()
-    b.client.close()
     server.stop()
     make_older(server, runs[0], 10)
     make_older(server, runs[1], 5)
@@ -73,18 +64,13 @@ def test_runs_and_files_go_by_their_age(make_server):
                              for _, _, names in os.walk(spool)
                              for name in names), 60, "the logs to go")
     # And it is seen so, without a run that ends.
-    metrics = {"Authorization": "Bearer " +
-               ctl.token("-", "--role", "metrics")}
+    metrics = bearer(ctl.token("-", "--role", "metrics"))
     wait_for(lambda: b'sandboxd_history_files{kind="logs"} 2\n'
              in server.get("/metrics", metrics)[2], 60, "the count of logs")
-    a.client.close()
-    b.client.close()
 
 
 @pytest.mark.parametrize("value", ["-1", "36501", "x"])
-def test_days_that_are_none_are_refused(make_server, value):
-    server = make_server()
-    ctl = Ctl(server)
+def test_days_that_are_none_are_refused(ctl, value):
     ctl("tenant", "add", "a")
     done = ctl.run("tenant", "set", "a", f"quota.history_days={value}")
     assert done.returncode != 0 and "history_days" in done.stderr
@@ -101,19 +87,15 @@ def says_much(client, count):
 
 def totals(server):
     """(tenant, what its rows are said to take, what they take)"""
-    with contextlib.closing(sqlite3.connect(server.database,
-                                            timeout=60)) as db:
-        return db.execute(
-            "SELECT name, row_bytes, (SELECT coalesce(sum(bytes), 0) FROM run"
-            " JOIN run_size ON run_size.run = run.id"
-            " WHERE tenant = t.id AND state NOT IN ('queued', 'running'))"
-            " FROM tenant t ORDER BY name").fetchall()
+    return server.sql(
+        "SELECT name, row_bytes, (SELECT coalesce(sum(bytes), 0) FROM run"
+        " JOIN run_size ON run_size.run = run.id"
+        " WHERE tenant = t.id AND state NOT IN ('queued', 'running'))"
+        " FROM tenant t ORDER BY name")
 
 
-def test_rows_go_by_their_bytes(make_server):
-    server = make_server()
-    ctl = Ctl(server)
-    a, b = Tenant(server, ctl, "a"), Tenant(server, ctl, "b")
+def test_rows_go_by_their_bytes(server, ctl):
+    a, b = Tenant(server, "a"), Tenant(server, "b")
     first = finished(a.client, "box", "true")
     says_much(a.client, 130)
     says_much(b.client, 3)
@@ -132,20 +114,15 @@ def test_rows_go_by_their_bytes(make_server):
     # A front that is killed right after another bound was set goes on when
     # it is there again; nothing has to end for it.
     a.set(history_mb=1)
-    os.kill(server.pids("front")[0], signal.SIGKILL)
+    server.kill("front")
 
     def is_below():
-        try:
-            return a.used()["history_bytes"] <= MIB
-        except AssertionError:
-            return False
+        return a.used()["history_bytes"] <= MIB
     wait_for(is_below, 90, "rows to go after a kill")
     assert all(said == are for _, said, are in totals(server))
     assert b.used()["history_runs"] == 3
     assert b.used()["history_bytes"] == others
     # With each run that ends the oldest goes, and the newest is there.
-    a.client.close()
-    a.client = server.client(token=a.token)
     run = finished(a.client, "box", "head -c 16000 /dev/zero | tr '\\0' x")
     assert known(a, run)
     wait_for(is_below, 60, "the oldest to go")
@@ -157,22 +134,17 @@ def test_rows_go_by_their_bytes(make_server):
                          in totals(server) if name != "b"), 90,
              "nothing to be counted")
     assert b.used()["history_bytes"] == others
-    b.client.close()
 
 
 def holders(top, mark):
     """Files below top that have the mark in them, or in their name."""
     found = []
-    for directory, _, names in os.walk(top):
-        for name in names:
-            path = os.path.join(directory, name)
-            if mark in name:
+    for path in pathlib.Path(top).rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if mark in path.name or (path.is_file() and
+                                     not path.is_symlink() and
+                                     mark.encode() in path.read_bytes()):
                 found.append(path)
-            elif os.path.isfile(path) and not os.path.islink(path):
-                with contextlib.suppress(FileNotFoundError), \
-                        open(path, "rb") as f:
-                    if mark.encode() in f.read():
-                        found.append(path)
     return found
 
 
@@ -197,10 +169,8 @@ def leave_traces(tenant, mark):
     client.start("box", f"echo {mark}", lock_sandbox=True)
 
 
-def test_of_a_tenant_that_is_deleted_nothing_is_left(make_server):
-    server = make_server()
-    ctl = Ctl(server)
-    a, b = Tenant(server, ctl, "a"), Tenant(server, ctl, "b")
+def test_of_a_tenant_that_is_deleted_nothing_is_left(server, ctl):
+    a, b = Tenant(server, "a"), Tenant(server, "b")
     mark = "m" + uuid.uuid4().hex
     stays = "s" + uuid.uuid4().hex
     a.client.rpc("initialize", {
@@ -214,25 +184,17 @@ def test_of_a_tenant_that_is_deleted_nothing_is_left(make_server):
     wait_for(lambda: not holders(server.data, mark), 90,
              f"all to go of {server.data}")
     assert holders(server.data, stays)
-    with contextlib.closing(sqlite3.connect(server.database,
-                                            timeout=60)) as db:
-        gone, = wait_for(lambda: db.execute(
-            "SELECT id FROM tenant WHERE gone_ms > 0").fetchone(),
-                         60, "its row to say that it went")
-        for table, in db.execute(
-                "SELECT m.name FROM sqlite_schema m,"
-                " pragma_table_info(m.name) c"
-                " WHERE m.type = 'table' AND c.name = 'tenant'"
-                " AND m.name <> 'audit'").fetchall():
-            count, = db.execute(
-                f"SELECT count(*) FROM {table} WHERE tenant = ?",
-                (gone,)).fetchone()
-            assert count == 0, table
-        name, runtime = db.execute(
-            "SELECT name, runtime FROM tenant WHERE id = ?",
-            (gone,)).fetchone()
-        assert (name, runtime) == (f".gone-{gone}", "")
+    gone, = wait_for(
+        lambda: server.sql("SELECT id FROM tenant WHERE gone_ms > 0"), 60,
+        "its row to say that it went")[0]
+    for table, in server.sql(
+            "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c"
+            " WHERE m.type = 'table' AND c.name = 'tenant'"
+            " AND m.name <> 'audit'"):
+        assert server.sql(f"SELECT count(*) FROM {table} WHERE tenant = ?",
+                          gone) == [(0,)], table
+    assert server.sql("SELECT name, runtime FROM tenant WHERE id = ?",
+                      gone) == [(f".gone-{gone}", "")]
     # And nothing of it comes back, or is in what is stopped.
     server.stop()
     assert holders(server.data, mark) == []
-    b.client.close()

@@ -1,11 +1,12 @@
 """run_sandbox: commands, options and results, on the real engine."""
+import base64
+import functools
 import json
 import re
-import time
 
 import pytest
 
-from client import wait_for
+from client import TOO_MUCH, at_once, python, stdout
 
 
 def test_a_shell_command_gives_its_output(client, sandbox):
@@ -60,19 +61,15 @@ def test_a_shell_text_is_run_as_it_was_said(client, sandbox):
 ])
 def test_what_exec_does_not_take_is_refused_before_a_sandbox_is_made(
         client, sandbox, command, says):
-    text = client.fail("run_sandbox", identifier=sandbox, commands=[command])
+    text = client.refused(sandbox, command)
     assert says in text and "hunter2" not in text
-    listed = client.call("list_sandboxes", identifier=sandbox)
-    assert listed["sandboxes"] == []
+    assert client.call("list_sandboxes", identifier=sandbox)["sandboxes"] == []
 
 
 def test_a_run_that_is_too_large_makes_no_sandbox(client, sandbox):
-    text = client.fail("run_sandbox", identifier=sandbox,
-                       commands=[{"shell": "x"}] * 64,
-                       options={"default_env": {"EACH": "x" * 100000}})
-    assert "limit 2097152" in text
-    listed = client.call("list_sandboxes", identifier=sandbox)
-    assert listed["sandboxes"] == []
+    assert "limit 2097152" in client.refused(
+        sandbox, *["x"] * 64, default_env={"EACH": "x" * 100000})
+    assert client.call("list_sandboxes", identifier=sandbox)["sandboxes"] == []
 
 
 def test_crlf_ends_a_line_of_shell_text(client, sandbox):
@@ -88,12 +85,8 @@ def test_crlf_ends_a_line_of_shell_text(client, sandbox):
     run = result["structuredContent"]["run_id"]
     asked = client.call("get_run", run_id=run)["commands"][0]
     assert asked["note"] == command["note"]
-    status, _, data = client.request(
-        "POST", f"/api/v1/runs/{run}/rerun", "{}",
-        {"Content-Type": "application/json"})
-    assert status in (200, 201, 202), data
-    again = client.wait_end(json.loads(data)["run_id"])
-    assert again["commands"][0]["stdout"] == "name.txt\nx\ry"
+    again = client.ask("POST", f"/api/v1/runs/{run}/rerun", want=201)
+    assert stdout(client.wait_end(again["run_id"])) == "name.txt\nx\ry"
 
 
 def test_crlf_is_told_of_a_text_of_which_the_beginning_is_kept(
@@ -119,8 +112,7 @@ def test_shell_and_argv_together_run_argv_as_shell_text(client, sandbox):
 
 
 def test_cwd_is_workspace_then_the_default_then_the_commands(client, sandbox):
-    assert client.run(sandbox, "pwd")["commands"][0]["stdout"] == \
-        "/workspace\n"
+    assert client.out(sandbox, "pwd") == "/workspace\n"
     final = client.run(sandbox, "pwd", {"shell": "pwd", "cwd": "/"},
                        default_cwd="/tmp")
     assert [c["stdout"] for c in final["commands"]] == ["/tmp\n", "/\n"]
@@ -158,81 +150,48 @@ def test_allow_failure_does_not_fail_the_run(client, sandbox):
 
 
 def test_users_are_1000_and_root(client, sandbox):
-    assert client.run(sandbox, "id -u")["commands"][0]["stdout"] == "1000\n"
-    final = client.run(sandbox, "id -u", as_user="root")
-    assert final["commands"][0]["stdout"] == "0\n"
+    assert client.out(sandbox, "id -u") == "1000\n"
+    assert client.out(sandbox, "id -u", as_user="root") == "0\n"
 
 
-def test_a_timeout_is_told_as_one_and_kept_in_milliseconds(client, sandbox):
-    began = time.monotonic()
-    final = client.run(sandbox, {"shell": "sleep 30", "timeout_ms": 300})
-    command = final["commands"][0]
-    assert command["status"] == "timed_out"
-    assert command["exit_code"] == 137
-    assert command["end_reason"] == "timeout"
-    assert final["end_reason"] == "timeout"
-    assert "timed out" in final["error"]
-    assert time.monotonic() - began < 20
-
-
-def test_a_timeout_leaves_no_process_behind(client, sandbox):
-    client.run(sandbox, {"shell": "setsid sleep 300 & sleep 301",
-                         "timeout_ms": 500})
-    final = client.run(sandbox, "pgrep -c sleep || true")
-    assert final["commands"][0]["stdout"] == "0\n"
-
-
-def test_a_background_child_does_not_hold_the_run(client, sandbox):
-    final = client.run(sandbox, {"shell": "sleep 60 & echo hi",
-                                 "timeout_ms": 30000})
-    assert final["commands"][0]["stdout"] == "hi\n"
-    assert final["commands"][0]["end_reason"] == "exit"
-
-
-def test_exit_137_is_no_timeout(client, sandbox):
-    command = client.run(sandbox, "exit 137")["commands"][0]
-    assert (command["status"], command["exit_code"]) == ("failed", 137)
-    assert command["end_reason"] == "exit"
-
-
-def test_a_signal_is_told_as_one(client, sandbox):
-    command = client.run(sandbox, "kill -TERM $$")["commands"][0]
-    assert command["end_reason"] == "signal"
-    assert (command["signal"], command["exit_code"]) == (15, 143)
-
-
-def test_the_memory_limit_is_told_as_one(client, sandbox):
-    command = client.run(
-        sandbox, {"argv": ["python3", "-c", "x = bytearray(3 << 30)\n"
-                           "for i in range(0, len(x), 4096): x[i] = 1"]}
-    )["commands"][0]
-    assert command["end_reason"] == "memory"
-    assert command["exit_code"] == 137
-
-
-def test_streams_are_kept_apart(client, sandbox):
-    command = client.run(sandbox, "echo o; echo e >&2")["commands"][0]
-    assert (command["stdout"], command["stderr"]) == ("o\n", "e\n")
+@pytest.mark.parametrize("command, told, says", [
+    ({"shell": "sleep 30", "timeout_ms": 300},
+     {"status": "timed_out", "exit_code": 137, "end_reason": "timeout"},
+     "timed out"),
+    ("exit 137", {"status": "failed", "exit_code": 137, "end_reason": "exit"},
+     "exit 137"),
+    ("kill -TERM $$", {"signal": 15, "exit_code": 143, "end_reason": "signal"},
+     ""),
+    (TOO_MUCH, {"exit_code": 137, "end_reason": "memory"}, ""),
+    ({"argv": ["no-such-program"]},
+     {"exit_code": 127, "end_reason": "start_failed"}, "no-such-program"),
+    ({"shell": "true", "cwd": "/nope"}, {"end_reason": "start_failed"},
+     "/nope"),
+    ("echo o; echo e >&2", {"stdout": "o\n", "stderr": "e\n"}, ""),
+], ids=["timeout", "137", "signal", "memory", "program", "cwd", "streams"])
+def test_how_a_command_ended_is_told(client, sandbox, command, told, says):
+    final = client.run(sandbox, command)
+    shown = final["commands"][0]
+    assert {k: shown[k] for k in told} == told
+    assert final["end_reason"] == shown["end_reason"]
+    assert says in f"{final.get('error')} {shown.get('error')}"
 
 
 def test_split_utf8_stays_whole(client, sandbox):
     text = "€" * 200000
-    out = client.start(sandbox, {"argv": [
-        "python3", "-c", "import sys\nfor i in range(200000):"
-        "sys.stdout.buffer.write('€'.encode())"]}, await_completion=True,
-        await_timeout_ms=60000)
-    command = out["final"]["commands"][0]
+    final = client.run(sandbox, python(
+        "import sys\n"
+        "for i in range(200000): sys.stdout.buffer.write('€'.encode())"))
+    command = final["commands"][0]
     assert len(command["stdout"].encode()) in range(16382, 16385)
     assert command["stdout"] + command["stdout_tail"] in text
-    status = client.status(out["run_id"])
-    assert status["commands"][0]["stdout"] == text
+    assert client.stdout_of(final["run_id"]) == text
 
 
 def test_binary_output_comes_back_whole_as_base64(client, sandbox):
-    import base64
-    command = client.run(sandbox, {"argv": [
-        "python3", "-c", "import sys\n"
-        "sys.stdout.buffer.write(bytes(range(256)) * 16)"]})["commands"][0]
+    command = client.run(sandbox, python(
+        "import sys\nsys.stdout.buffer.write(bytes(range(256)) * 16)"))[
+            "commands"][0]
     assert base64.b64decode(command["stdout_base64"]) == bytes(range(256)) * 16
     assert command["stdout_bytes"] == 4096
 
@@ -241,8 +200,7 @@ def test_an_expired_wait_gives_null_and_the_run_goes_on(client, sandbox):
     out = client.start(sandbox, "sleep 1; echo done", await_completion=True,
                        await_timeout_ms=100)
     assert out["final"] is None
-    final = client.wait_end(out["run_id"])
-    assert final["commands"][0]["stdout"] == "done\n"
+    assert stdout(client.wait_end(out["run_id"])) == "done\n"
 
 
 def test_a_plain_call_waits_and_costs_a_model_little(client, sandbox):
@@ -261,12 +219,8 @@ def test_a_plain_call_waits_and_costs_a_model_little(client, sandbox):
 def test_all_output_can_be_paged_through(client, sandbox):
     run = client.run(sandbox, "seq 1 30000; echo bad >&2; seq 5",
                      {"argv": ["printf", "\\377"]})
-    pages, cursor = [], "0"
-    while cursor is not None:
-        page = client.call("get_run", run_id=run["run_id"], cursor=cursor)
-        assert page["state"] == "completed"
-        pages += page["output"]
-        cursor = page.get("next_cursor")
+    pages = [p for page in client.pages(
+        "get_run", "output", run_id=run["run_id"], cursor="0") for p in page]
     out = [p["text"] for p in pages if p["stream"] == "stdout" and
            p["index"] == 0]
     assert "".join(out) == "".join(
@@ -280,9 +234,8 @@ def test_all_output_can_be_paged_through(client, sandbox):
 def test_pages_of_a_run_that_goes_on_say_where_the_next_begins(
         client, sandbox):
     run = client.start(sandbox, "echo one; sleep 60")["run_id"]
-    page = wait_for(
-        lambda: has_output(client.call("get_run", run_id=run, cursor="0")),
-        30, "its first line")
+    client.wait_output(run)
+    page = client.call("get_run", run_id=run, cursor="0")
     assert page["output"][0]["text"] == "one\n"
     again = client.call("get_run", run_id=run, cursor=page["next_cursor"])
     assert again["output"] == []
@@ -293,10 +246,6 @@ def test_pages_of_a_run_that_goes_on_say_where_the_next_begins(
                         (run, "x"), (other, page["next_cursor"])]:
         assert "cursor: want" in client.fail("get_run", run_id=who,
                                              cursor=forged)
-
-
-def has_output(page):
-    return page if page["output"] else None
 
 
 def test_a_run_that_was_not_awaited_is_got_later(client, sandbox):
@@ -311,28 +260,20 @@ def test_a_run_that_was_not_awaited_is_got_later(client, sandbox):
 
 
 def test_a_run_that_there_is_not_is_named(client):
-    text = client.fail("get_run",
-                       run_id="00000000-0000-4000-8000-000000000000")
-    assert "get_run: " in text and "is not known" in text
+    for tool, more in (("control_run", {"action": "cancel"}), ("get_run", {})):
+        text = client.fail(tool, run_id="00000000-0000-4000-8000-000000000000",
+                           **more)
+        assert f"{tool}: " in text and "is not known" in text
     assert "run_id" in client.fail("get_run", run_id="x" * 36)
 
 
 def test_a_queued_run_says_what_it_waits_for(client, sandbox):
-    first = client.start(sandbox, "sleep 60", await_completion=False,
-                         lock_sandbox=True)["run_id"]
-    second = client.start(sandbox, "true", await_completion=False,
-                          lock_sandbox=True)["run_id"]
-    wait_for(lambda: client.call("get_run", run_id=first)["state"]
-             == "running", 60, "the first run")
+    first = client.start(sandbox, "sleep 60", lock_sandbox=True)["run_id"]
+    second = client.start(sandbox, "true", lock_sandbox=True)["run_id"]
+    client.wait_state(first)
     queued = client.call("get_run", run_id=second, wait_ms=100)
     assert queued["state"] == "queued"
     assert queued["waits_for"] == "lock"
-
-
-def test_files_and_identifier_persist(client, sandbox):
-    client.run(sandbox, "echo kept > f")
-    final = client.run(sandbox, "cat f")
-    assert final["commands"][0]["stdout"] == "kept\n"
 
 
 def test_locked_runs_go_one_after_another_in_order(client, sandbox):
@@ -341,55 +282,43 @@ def test_locked_runs_go_one_after_another_in_order(client, sandbox):
         lock_sandbox=True)["run_id"] for i in range(5)]
     for run in runs:
         assert client.wait_end(run)["state"] == "completed"
-    log = client.run(sandbox, "cat log")["commands"][0]["stdout"].split()
+    log = client.out(sandbox, "cat log").split()
     assert log == [w for i in range(5) for w in (f"begin{i}", f"end{i}")]
 
 
 def test_no_network_but_loopback(client, sandbox):
-    final = client.run(sandbox, {"argv": [
+    assert client.out(sandbox, {"argv": [
         "python3", "-c",
-        "import socket\n"
-        "print([n for _, n in socket.if_nameindex()])\n"
+        "import socket\n" "print([n for _, n in socket.if_nameindex()])\n"
         "s = socket.socket(); s.bind(('127.0.0.1', 0)); print('lo')\n"
         "try:\n socket.create_connection(('192.0.2.1', 80), 2)\n"
-        "except OSError as e: print(e.errno)"]})
-    assert final["commands"][0]["stdout"] == "['lo']\nlo\n101\n"
+        "except OSError as e: print(e.errno)"]}) == "['lo']\nlo\n101\n"
 
 
 def test_commands_hold_no_capability_and_gain_none(client, sandbox):
     text = "grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' " \
         "/proc/self/status"
-    lines = client.run(sandbox, text)["commands"][0]["stdout"].split("\n")
-    values = dict(line.split(":\t") for line in lines if line)
+
+    def values_of(**options):
+        lines = client.out(sandbox, text, **options).splitlines()
+        return dict(line.split(":\t") for line in lines)
+    values = values_of()
     assert values["NoNewPrivs"] == "1"
     assert values["Seccomp"] == "2"
     assert int(values["CapEff"], 16) == 0 == int(values["CapPrm"], 16)
     assert int(values["CapBnd"], 16) == 0
-    lines = client.run(sandbox, text, as_user="root")[
-        "commands"][0]["stdout"].split("\n")
-    values = dict(line.split(":\t") for line in lines if line)
+    values = values_of(as_user="root")
     assert int(values["CapEff"], 16) == 0xcb
     assert int(values["CapBnd"], 16) == 0
-
-
-def test_a_missing_program_and_a_missing_cwd_are_named(client, sandbox):
-    command = client.run(sandbox, {"argv": ["no-such-program"]})["commands"][0]
-    assert command["end_reason"] == "start_failed"
-    assert command["exit_code"] == 127
-    assert "no-such-program" in command["error"]
-    command = client.run(sandbox, {"shell": "true", "cwd": "/nope"})[
-        "commands"][0]
-    assert "/nope" in command["error"]
 
 
 def test_delete_is_idempotent_and_forgets_files(client, sandbox):
     client.run(sandbox, "echo x > f")
     for _ in range(2):
-        out = client.call("delete_sandbox", identifier=sandbox)
+        out = client.delete(sandbox)
         assert out == {"tool": "delete_sandbox", "deleted": True,
                        "identifier": sandbox}
-    final = client.run(sandbox, "ls")
-    assert final["commands"][0]["stdout"] == ""
+    assert client.out(sandbox, "ls") == ""
 
 
 def test_restart_gives_a_fresh_container(client, sandbox):
@@ -407,32 +336,23 @@ def test_restart_gives_a_fresh_container(client, sandbox):
 
 def test_delete_cancels_what_runs(client, sandbox):
     out = client.start(sandbox, "sleep 60")
-    client.call("delete_sandbox", identifier=sandbox)
+    client.delete(sandbox)
     final = client.wait_end(out["run_id"])
     assert final["state"] == "canceled"
 
 
 def test_two_hundred_parallel_runs_all_end_right(server, sandbox):
-    from concurrent.futures import ThreadPoolExecutor
-
-    def one(i):
-        c = server.client()
-        try:
-            return c.run(sandbox, f"echo {i}; exit {i % 7}", wait_ms=90000)
-        finally:
-            c.close()
-
-    with ThreadPoolExecutor(200) as pool:
-        finals = list(pool.map(one, range(200)))
+    finals = at_once([functools.partial(
+        server.client().run, sandbox, f"echo {i}; exit {i % 7}", wait_ms=90000)
+                      for i in range(200)])
     for i, final in enumerate(finals):
-        command = final["commands"][0]
-        assert command["stdout"] == f"{i}\n"
-        assert command["exit_code"] == i % 7
+        assert stdout(final) == f"{i}\n"
+        assert final["commands"][0]["exit_code"] == i % 7
 
 
 def test_the_environments_values_are_not_shown(client, sandbox, server):
     final = client.run(sandbox, {"shell": "echo ${#KEY}",
                                  "env": {"KEY": "hunter2-secret"}})
-    assert final["commands"][0]["stdout"] == "14\n"
+    assert stdout(final) == "14\n"
     assert "hunter2" not in str(final["commands"][0].get("env"))
     assert "hunter2" not in "\n".join(server.log)

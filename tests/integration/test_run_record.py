@@ -4,17 +4,9 @@ import json
 import pytest
 
 from client import wait_for
-from server import UnixConnection
+from server import Admin
 
 NEVER = "00000000-0000-4000-8000-000000000000"
-
-
-def get(client, path, want=200):
-    status, headers, data = client.request("GET", path)
-    assert status == want, (status, data)
-    assert headers["Content-Type"] == (
-        "application/json" if want == 200 else "application/problem+json")
-    return json.loads(data)
 
 
 def output(client, run, query=""):
@@ -31,7 +23,7 @@ def test_a_run_shows_what_is_recorded_of_it(client, sandbox):
         sandbox, "echo out; echo err >&2; echo x > /artifacts/f",
         {"argv": ["sh", "-c", "exit 3"], "env": {"A": "1"},
          "allow_failure": True})["run_id"]
-    got = get(client, f"/api/v1/runs/{run}")
+    got = client.get(f"/api/v1/runs/{run}")
     assert got["run_id"] == run
     assert (got["identifier"], got["tool"]) == (sandbox, "run_sandbox")
     assert (got["state"], got["end_reason"]) == ("completed", "exit")
@@ -46,10 +38,10 @@ def test_a_run_shows_what_is_recorded_of_it(client, sandbox):
     assert (first["exit_code"], second["exit_code"]) == (0, 3)
     assert second["argv"] == ["sh", "-c", "exit 3"]
     assert second["env"] == {"A": "***"} and second["allow_failure"] is True
-    files = get(client, f"/api/v1/runs/{run}/artifacts")
+    files = client.get(f"/api/v1/runs/{run}/artifacts")
     assert [(f["path"], f["size"]) for f in files["artifacts"]] == [("f", 2)]
     assert files["next_cursor"] is None and files["total"] == 1
-    assert get(client, f"/api/v1/runs/{run}/artifacts?cursor=1")[
+    assert client.get(f"/api/v1/runs/{run}/artifacts?cursor=1")[
         "artifacts"] == []
 
 
@@ -86,21 +78,18 @@ def test_output_of_a_run_that_goes_on_is_there(client, sandbox):
     run = client.start(sandbox, "echo begun; sleep 100000")["run_id"]
     wait_for(lambda: output(client, run)[0] == b"begun\n", 60, "its output")
     assert output(client, run)[1:] == ([0, 6, 6, 0], False)
-    got = get(client, f"/api/v1/runs/{run}")
+    got = client.get(f"/api/v1/runs/{run}")
     assert got["state"] == "running" and got["ended_at"] is None
-    status, _, data = client.request("POST", f"/api/v1/runs/{run}/cancel")
-    assert status == 200 and json.loads(data)["run_id"] == run
-    wait_for(lambda: get(client, f"/api/v1/runs/{run}")["state"] ==
-             "canceled", 60, "its end")
+    assert client.ask("POST", f"/api/v1/runs/{run}/cancel")["run_id"] == run
+    client.wait_state(run, "canceled")
     assert output(client, run) == (b"begun\n", [0, 6, 6, 0], True)
 
 
 def test_an_ended_run_is_forgotten(client, sandbox):
     run = client.run(sandbox, "true")["run_id"]
-    status, _, data = client.request("DELETE", f"/api/v1/runs/{run}")
-    assert (status, json.loads(data)) == (
-        200, {"run_id": run, "deleted": True})
-    get(client, f"/api/v1/runs/{run}", 404)
+    assert client.ask("DELETE", f"/api/v1/runs/{run}") == {"run_id": run,
+                                                           "deleted": True}
+    client.get(f"/api/v1/runs/{run}", 404)
 
 
 @pytest.mark.parametrize("query,why", [
@@ -114,22 +103,18 @@ def test_an_ended_run_is_forgotten(client, sandbox):
 def test_wrong_questions_are_answered_with_what_is_wanted(
         client, sandbox, query, why):
     run = client.run(sandbox, "true")["run_id"]
-    answer = get(client, f"/api/v1/runs/{run}/output{query}", 400)
+    answer = client.get(f"/api/v1/runs/{run}/output{query}", 400)
     assert answer["error"]["message"] == why
 
 
 @pytest.mark.parametrize("below", ["", "/output", "/artifacts"])
 def test_a_run_that_never_was_is_not_known(client, below):
-    error = get(client, f"/api/v1/runs/{NEVER}{below}", 404)["error"]
+    error = client.get(f"/api/v1/runs/{NEVER}{below}", 404)["error"]
     assert error["message"] == f"run {NEVER} is not known"
 
 
 def rerun(client, run, body=None, want=201):
-    status, _, data = client.request(
-        "POST", f"/api/v1/runs/{run}/rerun",
-        None if body is None else json.dumps(body))
-    assert status == want, (status, data)
-    return json.loads(data)
+    return client.ask("POST", f"/api/v1/runs/{run}/rerun", body, want)
 
 
 def test_a_run_is_run_once_more_as_it_was(client, sandbox):
@@ -143,7 +128,7 @@ def test_a_run_is_run_once_more_as_it_was(client, sandbox):
     assert output(client, first)[0] == output(client, again["run_id"])[0] \
         == b"root\n/workspace\na  b\n"
     assert ended["state"] == client.status(first)["state"]
-    was, now = [get(client, f"/api/v1/runs/{r}")
+    was, now = [client.get(f"/api/v1/runs/{r}")
                 for r in (first, again["run_id"])]
     assert was["options"] == now["options"] == {
         "as_user": "root", "continue_on_error": True, "lock_sandbox": False,
@@ -155,7 +140,7 @@ def test_a_run_is_run_once_more_as_it_was(client, sandbox):
 
 def test_a_run_is_run_once_more_when_its_sandbox_is_gone(client, sandbox):
     first = client.run(sandbox, "echo here")
-    client.call("delete_sandbox", identifier=sandbox)
+    client.delete(sandbox)
     again = rerun(client, first["run_id"])
     assert again["identifier"] == sandbox
     assert again["sandbox_name"] != first["sandbox_name"]
@@ -174,7 +159,7 @@ def test_values_of_variables_come_with_the_request(client, sandbox):
     again = rerun(client, first, {"env": {"A": "1", "B": "2"}})["run_id"]
     client.wait_end(again)
     assert output(client, again)[0] == b"1 2\n"
-    assert get(client, f"/api/v1/runs/{again}")["commands"][0]["env"] == {
+    assert client.get(f"/api/v1/runs/{again}")["commands"][0]["env"] == {
         "A": "***", "B": "***"}
 
 
@@ -201,10 +186,9 @@ def test_a_body_that_is_wrong_is_named(client, sandbox, body, why):
     assert rerun(client, first, body, 400)["error"]["message"] == why
 
 
-def test_many_variables_are_soon_compared(make_server):
+@pytest.mark.own
+def test_many_variables_are_soon_compared(server, client):
     """Each name is looked for once, not once per command."""
-    server = make_server()
-    client = server.client()
     names = [[f"V{i}_{c}" for i in range(100)] for c in range(20)]
     first = client.run("box", *[
         {"shell": ":", "env": dict.fromkeys(n, "1")} for n in names])["run_id"]
@@ -216,9 +200,8 @@ def test_many_variables_are_soon_compared(make_server):
 
 def test_references_to_secrets_are_recorded_and_hold_again(client, sandbox):
     for value in ("first", "second"):
-        status, _, _ = client.request(
-            "PUT", "/api/v1/secrets/again", value)
-        assert status in (200, 201)
+        client.ask("PUT", "/api/v1/secrets/again", value,
+                   201 if value == "first" else 200)
         if value == "first":
             run = client.run(sandbox, {
                 "shell": "echo $S", "env": {"S": "secret://again"}})["run_id"]
@@ -232,30 +215,25 @@ def test_references_to_secrets_are_recorded_and_hold_again(client, sandbox):
         "error"]["message"]
 
 
-def test_an_administrator_gets_at_no_secret_by_a_run(make_server):
+@pytest.mark.own
+def test_an_administrator_gets_at_no_secret_by_a_run(server):
     """Neither by one that refers to it, nor by one that is told to."""
-    server = make_server()
     client, admin = server.client(), Admin(server)
-    status, _, _ = client.request("PUT", "/api/v1/secrets/key", "hunter2")
-    assert status == 201
+    client.ask("PUT", "/api/v1/secrets/key", "hunter2", 201)
     greets = client.run("box", {"shell": "echo $NAME",
                                 "env": {"NAME": "moon"}})["run_id"]
     refers = client.run("box", {"shell": "echo ${#S}",
                                 "env": {"S": "secret://key"}})["run_id"]
 
-    def ask(run, body, want):
-        return admin.ask("POST", f"/api/v1/runs/{run}/rerun?tenant=default",
-                         want, json.dumps(body))
-
     for run, body in ((greets, {"env": {"NAME": "secret://key"}}),
                       (greets, {"env": {"NAME": "secret://never"}}),
                       (refers, {})):
-        error = ask(run, body, 403)["error"]
+        error = admin_rerun(admin, run, body, 403)["error"]
         assert error["code"] == "policy"
         assert "with a token of role user of this tenant" in error["message"]
     for run, body in ((greets, {"env": {"NAME": "sun"}}),
                       (refers, {"env": {"S": "none"}})):
-        again = ask(run, body, 201)["run_id"]
+        again = admin_rerun(admin, run, body)["run_id"]
         assert client.wait_end(again)["state"] == "completed"
     again = rerun(client, greets, {"env": {"NAME": "secret://key"}})["run_id"]
     client.wait_end(again)
@@ -266,7 +244,7 @@ def test_code_is_run_once_more(client, sandbox):
     client.call("initialize_sandbox", identifier=sandbox)
     run = client.call("execute_code", identifier=sandbox,
                       code="print(6 * 7)")["run_id"]
-    assert get(client, f"/api/v1/runs/{run}")["language"] == "python"
+    assert client.get(f"/api/v1/runs/{run}")["language"] == "python"
     again = rerun(client, run)
     client.wait_end(again["run_id"])
     assert again["tool"] == "execute_code"
@@ -286,14 +264,14 @@ def test_of_a_long_command_the_beginning_is_kept(client, sandbox, command):
         "run_sandbox", identifier=sandbox, commands=[command],
         options={"await_completion": False})["run_id"]
     how, whole = next(iter(command.items()))
-    got = get(client, f"/api/v1/runs/{run}")["commands"][0]
+    got = client.get(f"/api/v1/runs/{run}")["commands"][0]
     assert got[how] == whole and got["cwd"] == "/workspace"
     assert "request_truncated" not in got
     again = rerun(client, run)["run_id"]
     for one in (run, again):
-        client.request("POST", f"/api/v1/runs/{one}/cancel")
+        client.cancel(one)
         client.wait_end(one)
-    got = get(client, f"/api/v1/runs/{run}")["commands"][0]
+    got = client.get(f"/api/v1/runs/{run}")["commands"][0]
     kept = got[how]
     assert got["request_truncated"] is True
     assert whole[:len(kept) - 1] == kept[:-1] and kept[-1] in whole[-1]
@@ -302,41 +280,28 @@ def test_of_a_long_command_the_beginning_is_kept(client, sandbox, command):
         "error"]["message"]
 
 
-def test_a_rerun_is_in_the_audit(make_server):
-    server = make_server()
-    client = server.client()
+@pytest.mark.own
+def test_a_rerun_is_in_the_audit(server, client, ctl):
     run = client.run("box", "true")["run_id"]
     again = rerun(client, run)["run_id"]
     client.wait_end(again)
+    wait_for(lambda: again in [r["subject"] for r in ctl.json(
+        "audit", "list", "what=run.rerun")["audit"]], 30, "its row")
     admin = Admin(server)
-    wait_for(lambda: again in [
-        r["subject"] for r in admin.get("/api/v1/audit?what=run.rerun")[
-            "audit"]], 30, "its row")
-    one = admin.get(f"/api/v1/runs/{again}?tenant=default")
-    assert one["rerun_of"] == run
-    assert "so say whose" in admin.get(f"/api/v1/runs/{again}", 400)[
-        "error"]["message"]
-    assert admin.get(f"/api/v1/runs/{again}?tenant=nobody", 404)[
-        "error"]["message"] == "no such tenant"
-    third = admin.ask("POST", f"/api/v1/runs/{run}/rerun?tenant=default", 201)
+
+    def error(query):
+        return admin.ask("GET",
+                         f"/api/v1/runs/{again}{query}")[2]["error"]["message"]
+    assert ctl.json("run", "show", again)["rerun_of"] == run
+    assert "so say whose" in error("")
+    assert error("?tenant=nobody") == "no such tenant"
+    third = admin_rerun(admin, run)
     assert third["principal"] == "socket"
     client.wait_end(third["run_id"])
 
 
-class Admin:
-    """Whoever came by the admin socket."""
-
-    def __init__(self, server):
-        self.path = f"{server.data}/admin.sock"
-
-    def ask(self, method, path, want=200, body=None):
-        conn = UnixConnection(self.path)
-        conn.request(method, path, body)
-        answer = conn.getresponse()
-        data = answer.read()
-        conn.close()
-        assert answer.status == want, (answer.status, data)
-        return json.loads(data)
-
-    def get(self, path, want=200):
-        return self.ask("GET", path, want)
+def admin_rerun(admin, run, body=None, want=201):
+    status, _, answer = admin.ask(
+        "POST", f"/api/v1/runs/{run}/rerun?tenant=default", body)
+    assert status == want, answer
+    return answer

@@ -1,10 +1,7 @@
-"""Spans of runs, by the real courier, to collectors of the test's own."""
+"""Spans of runs, by the real courier, to receivers of the test's own."""
 import re
 
-import pytest
-
 from client import wait_for
-from receiver import Receiver
 from test_traces import GOOD, SPAN, TRACE, call
 
 # What OpenTelemetry's protocol has of a span, in its JSON mapping.
@@ -15,16 +12,9 @@ OTHERS = {"name": str, "kind": int, "attributes": list, "events": list,
           "status": dict}
 
 
-@pytest.fixture
-def collector():
-    r = Receiver()
-    yield r
-    r.close()
-
-
-def serve(make_server, collector, **env):
+def serve(make_server, receiver, **env):
     return make_server(env={
-        "OTLP_ENDPOINT": f"http://127.0.0.1:{collector.port}/",
+        "OTLP_ENDPOINT": f"http://127.0.0.1:{receiver.port}/",
         "RUN_AS_COURIER": "", **env})
 
 
@@ -72,33 +62,28 @@ def spans_of(got):
     return out
 
 
-def wait_spans(collector, n):
+def wait_spans(receiver, n):
     def enough():
-        spans = spans_of(collector.taken())
+        spans = spans_of(receiver.taken())
         return spans if len(spans) >= n else None
     return wait_for(enough, 60, f"{n} spans")
 
 
-def metric(client, result):
-    status, _, data = client.request("GET", "/metrics")
-    assert status == 200
-    name = f'sandboxd_spans_total{{result="{result}"}} '
-    return next(float(line[len(name):]) for line in data.decode().splitlines()
-                if line.startswith(name))
+def counted(server, result):
+    return server.metric(f'sandboxd_spans_total{{result="{result}"}}')
 
 
 def test_a_run_and_its_commands_are_spans_of_the_callers_trace(
-        make_server, collector, tmp_path):
-    tmp_path.chmod(0o755)
-    headers = tmp_path / "headers"
+        make_server, receiver, open_place):
+    headers = open_place / "headers"
     headers.write_text("X-Scope-OrgID: sandboxes\n")
-    server = serve(make_server, collector, OTLP_HEADERS_FILE=str(headers),
+    server = serve(make_server, receiver, OTLP_HEADERS_FILE=headers,
                    INSTANCE="spans-test")
     client = server.client()
     answer, request = call(
         client, headers={"traceparent": GOOD},
         commands=[{"shell": "echo canary-out"}, {"shell": "exit 3"}])
-    spans = wait_spans(collector, 3)
+    spans = wait_spans(receiver, 3)
     (run,) = [s for s in spans if s["kind"] == 2]
     assert run["traceId"] == TRACE and run["parentSpanId"] == SPAN
     assert run["name"] == "run_sandbox"
@@ -117,58 +102,50 @@ def test_a_run_and_its_commands_are_spans_of_the_callers_trace(
         assert s["startTimeUnixNano"] >= run["startTimeUnixNano"]
         assert s["endTimeUnixNano"] <= run["endTimeUnixNano"]
     assert "status" not in below[0] and below[1]["status"]["code"] == 2
-    got = collector.taken()[0]
+    got = receiver.taken()[0]
     assert got.path == "/v1/traces"
     assert got.headers["content-type"] == "application/json"
     assert got.headers["x-scope-orgid"] == "sandboxes"
     about = attributes(got.body["resourceSpans"][0]["resource"])
     assert about["service.instance.id"] == "spans-test"
-    assert all(b"canary-out" not in g.raw for g in collector.got)
+    assert all(b"canary-out" not in g.raw for g in receiver.got)
     # Without a traceparent a trace of its own begins, of nobody.
     call(client, commands=[{"shell": "true"}])
-    run = [s for s in wait_spans(collector, 5) if s["kind"] == 2][-1]
+    run = [s for s in wait_spans(receiver, 5) if s["kind"] == 2][-1]
     assert run["traceId"] != TRACE and "parentSpanId" not in run
-    wait_for(lambda: metric(client, "taken") == 5, 60, "the count")
-    client.call("delete_sandbox", identifier="box")
+    wait_for(lambda: counted(server, "taken") == 5, 60, "the count")
 
 
-def test_what_is_not_taken_is_sent_again_or_dropped(make_server, collector):
+def test_what_is_not_taken_is_sent_again_or_dropped(make_server, receiver):
     answers = iter([(503, {"Retry-After": "1"}), (429, {}), (400, {})])
-    collector.answer = lambda got: next(answers, (200, {}))
-    server = serve(make_server, collector)
+    receiver.answer = lambda got: next(answers, (200, {}))
+    server = serve(make_server, receiver)
     client = server.client()
     client.run("box", "true")
-    wait_for(lambda: metric(client, "dropped") == 2, 60, "a batch dropped")
-    first, second, third = collector.got[:3]
+    wait_for(lambda: counted(server, "dropped") == 2, 60, "a batch dropped")
+    first, second, third = receiver.got[:3]
     assert first.raw == second.raw == third.raw
-    wait_for(lambda: any("spans of runs are sent again: OTLP_ENDPOINT answered"
-                         in line for line in server.log), 60, "a warning")
+    server.wait_log("spans of runs are sent again: OTLP_ENDPOINT answered")
     client.run("box", "true")
-    assert len(wait_spans(collector, 2)) == 2
-    wait_for(lambda: metric(client, "taken") == 2, 60, "the count")
-    client.call("delete_sandbox", identifier="box")
+    assert len(wait_spans(receiver, 2)) == 2
+    wait_for(lambda: counted(server, "taken") == 2, 60, "the count")
 
 
-def test_a_collector_that_does_not_answer_costs_no_more_than_a_queue(
-        make_server, collector):
+def test_a_receiver_that_does_not_answer_costs_no_more_than_a_queue(
+        make_server, receiver):
     """More spans than the queue holds; then it answers, and has the first."""
     runs, commands = 18, 63
-    collector.answer = lambda got: (503, {})
-    server = serve(make_server, collector)
+    receiver.answer = lambda got: (503, {})
+    server = serve(make_server, receiver)
     client = server.client()
     for i in range(runs):
-        client.call("run_sandbox", identifier="box",
-                    commands=[{"shell": ":"}] * commands,
-                    options={"await_completion": True,
-                             "await_timeout_ms": 60000})
-    dropped = wait_for(lambda: metric(client, "dropped"), 60, "drops")
-    wait_for(lambda: any("spans of runs are " in line for line in server.log),
-             60, "a warning")
-    collector.answer = lambda got: (200, {})
+        client.run("box", *[":"] * commands)
+    dropped = wait_for(lambda: counted(server, "dropped"), 60, "drops")
+    server.wait_log("spans of runs are ")
+    receiver.answer = lambda got: (200, {})
     total = runs * (commands + 1)
-    wait_for(lambda: metric(client, "taken") + metric(client, "dropped")
+    wait_for(lambda: counted(server, "taken") + counted(server, "dropped")
              == total, 180, "the queue to empty")
-    assert metric(client, "dropped") == dropped < total - 500
-    assert len(spans_of(collector.taken())) == total - dropped
-    assert all(len(g.raw) <= 60000 for g in collector.got)
-    client.call("delete_sandbox", identifier="box")
+    assert counted(server, "dropped") == dropped < total - 500
+    assert len(spans_of(receiver.taken())) == total - dropped
+    assert all(len(g.raw) <= 60000 for g in receiver.got)

@@ -2,11 +2,12 @@
 and how an operator takes another."""
 import json
 import os
+import pathlib
 import subprocess
 
 import pytest
 
-from client import wait_for
+from client import python, wait_for
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -45,9 +46,7 @@ def user(request):
 
 
 def run_python(client, name, code, *words, **options):
-    final = client.run(name, {"argv": ["python3", "-c", code, *words]},
-                       **options)
-    command = final["commands"][0]
+    command = client.run(name, python(code, *words), **options)["commands"][0]
     assert command["exit_code"] == 0, command
     return command["stdout"]
 
@@ -121,27 +120,23 @@ def engines_profile():
         capture_output=True, check=True).stdout)
 
 
-def test_an_operator_may_widen_it(make_server):
+@pytest.mark.own
+def test_an_operator_may_widen_it(server, client):
     """Another profile is another fingerprint: with the new one a sandbox of
     the old one is made anew."""
     profile = engines_profile()
     profile["syscalls"].append({"names": ["keyctl"],
                                 "action": "SCMP_ACT_ALLOW"})
-    server = make_server()
-    call = ["python3", "-c", CALL, "250", "425"]
-    final = server.client().run("a", {"argv": call}, "touch /workspace/x")
-    assert final["commands"][0]["stdout"].split() == ["1", "1"]
-    server.stop()
-    path = os.path.join(server.dir, "wider.json")
-    with open(path, "w", encoding="ascii") as f:
-        json.dump(profile, f, indent=2)
-    os.chmod(path, 0o644)
-    server.extra["SANDBOX_SECCOMP"] = path
-    server.start()
+    call = python(CALL, "250", "425")
+    assert client.out("a", call, "touch /workspace/x").split() == ["1", "1"]
+    path = pathlib.Path(server.dir, "wider.json")
+    path.write_text(json.dumps(profile, indent=2))
+    path.chmod(0o644)
+    server.extra["SANDBOX_SECCOMP"] = str(path)
+    server.restart()
 
     def run_in_a_new_one():
-        final = server.client().run("a", {"argv": call},
-                                    "ls /workspace/x || echo gone")
+        final = client.run("a", call, "ls /workspace/x || echo gone")
         return final if final["state"] == "completed" else None
     final = wait_for(run_in_a_new_one, 60, "the old sandbox to be given up")
     keyctl, io_uring = map(int, final["commands"][0]["stdout"].split())
@@ -149,11 +144,8 @@ def test_an_operator_may_widen_it(make_server):
     assert final["commands"][1]["stdout"] == "gone\n"
 
 
-def test_unconfined_must_be_meant(make_server):
-    server = make_server(env={"SANDBOX_SECCOMP": "unconfined"}, wait=False)
-    assert server.proc.wait(60) == 78
-    assert "SANDBOX_ALLOW_UNCONFINED" in server.tail()
-    server = make_server(env={"SANDBOX_SECCOMP": "unconfined",
-                              "SANDBOX_ALLOW_UNCONFINED": "true"})
-    said = server.client().run("a", "grep ^Seccomp: /proc/self/status")
-    assert said["commands"][0]["stdout"].split() == ["Seccomp:", "0"]
+# Without the second word it does not start: test_refusals.py.
+@pytest.mark.own(SANDBOX_SECCOMP="unconfined", SANDBOX_ALLOW_UNCONFINED="true")
+def test_unconfined_is_taken_when_it_is_meant(client):
+    said = client.out("a", "grep ^Seccomp: /proc/self/status")
+    assert said.split() == ["Seccomp:", "0"]

@@ -1,37 +1,29 @@
 """Nothing of a tenant is to be had by another; tests/tenancy is the long
 form of this."""
-import json
 import os
-import subprocess
+
+import pytest
 
 import tenancy
-from client import wait_for
+
+pytestmark = pytest.mark.own
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-
-
-def ctl(server, *words):
-    return subprocess.run(
-        [os.path.join(server.build, "sandboxctl"), "--data-dir", server.data,
-         *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-        timeout=60, check=True).stdout.strip()
 
 
 def make_tenants(server, n, sandboxes):
     made = []
     for i in range(n):
         name = f"tenant{i}"
-        ctl(server, "tenant", "add", name)
-        made.append(tenancy.Tenant(
-            server, name, ctl(server, "token", "add", name)))
+        server.ctl("tenant", "add", name)
+        made.append(tenancy.Tenant(server, name, server.ctl.token(name)))
     for tenant in made:
         tenant.settle(sandboxes)
     return made
 
 
-def test_no_id_of_another_tenant_is_good_for_anything(make_server):
-    server = make_server()
+def test_no_id_of_another_tenant_is_good_for_anything(server):
     tenants = make_tenants(server, 2, 1)
     tenancy.check_lists(TOP, tenants[0].client)
     tally, rng = tenancy.Tally(), tenancy.rng_of(1)
@@ -41,11 +33,10 @@ def test_no_id_of_another_tenant_is_good_for_anything(make_server):
     assert not tally.wrong, "\n".join(tally.wrong[:10])
     for tenant in tenants:
         # Nothing of it was canceled, deleted or ended.
-        wait_for(lambda t=tenant: t.client.status(t.runs[-1])["state"] ==
-                 "running", 60, "the run that goes on")
+        tenant.client.wait_state(tenant.runs[-1])
         names = [s["identifier"]
                  for s in tenant.client.call("list_sandboxes")["sandboxes"]]
         assert names == tenant.identifiers
-    used = json.loads(ctl(server, "--json", "usage"))["tenants"]
+    used = server.ctl.json("usage")["tenants"]
     assert {u["tenant"]: u["sandboxes"] for u in used} == {
         "default": 0, "tenant0": 1, "tenant1": 1}

@@ -1,7 +1,6 @@
 """Whose users a sandbox has: SANDBOX_AS_ROOT, an engine that remaps users, and
 what the kernel counts per user."""
 import http.client
-import json
 import os
 import shutil
 import signal
@@ -11,7 +10,7 @@ import tempfile
 import pytest
 
 from client import wait_for
-from server import Engine, Server, UnixConnection
+from server import Engine, UnixConnection, serving
 
 TIMERS = """
 import ctypes, sys, time
@@ -102,10 +101,10 @@ def remapped(engine):
 
 @pytest.fixture(scope="module")
 def on_remapped(build, remapped):
-    s = Server(build, env={"DOCKER_HOST": "unix://" + remapped.path,
-                           "SANDBOX_AS_ROOT": "remapped"})
-    yield s
-    s.destroy(remapped)
+    with serving(build, remapped,
+                 env={"DOCKER_HOST": "unix://" + remapped.path,
+                      "SANDBOX_AS_ROOT": "remapped"}) as s:
+        yield s
 
 
 def has_remap(engine):
@@ -126,7 +125,7 @@ def test_root_is_refused_where_it_is_not_allowed(
     final = as_root(client, "a", "id -u")
     assert final["state"] == "failed"
     assert "SANDBOX_AS_ROOT=" + setting in str(final)
-    assert client.run("a", "id -u")["commands"][0]["stdout"] == "1000\n"
+    assert client.out("a", "id -u") == "1000\n"
 
 
 def test_a_start_says_whose_root_it_is(server, engine):
@@ -145,8 +144,7 @@ def test_root_of_a_remapped_sandbox_is_not_the_hosts(on_remapped, remapped):
     assert (out[0], out[1], out[-1]) == ("0", "0", "1000")
     assert int(out[2]) > 0
     container = final["sandbox_container_id"]
-    shown = json.loads(remapped.request(
-        "GET", f"/containers/{container}/json")[1])
+    shown = remapped.inspect(container)
     assert os.stat(f"/proc/{shown['State']['Pid']}").st_uid == int(out[2])
     user = client.run("a", "id -un; id -u; echo x > /artifacts/y")
     assert user["commands"][0]["stdout"] == "sandbox\n1000\n"
@@ -160,10 +158,8 @@ def test_a_run_of_root_outlives_its_worker(on_remapped):
     run = client.start(
         "a", "echo begun; while [ ! -e /workspace/go ]; do sleep 0.05; done; "
         "echo done", as_user="root")
-    wait_for(lambda: client.status(run["run_id"])["commands"][0]["stdout"],
-             30, "it has begun")
-    for pid in on_remapped.pids("worker"):
-        os.kill(pid, signal.SIGKILL)
+    client.wait_output(run["run_id"])
+    on_remapped.kill("worker")
     client.run("a", "touch /workspace/go")
     final = client.wait_end(run["run_id"])
     assert final["commands"][0]["stdout"] == "begun\ndone\n"
@@ -175,12 +171,10 @@ def test_neighbours_on_a_remapped_engine_keep_their_timers(on_remapped):
     client.run("a", "cat > /workspace/t.py <<'E'\n" + TIMERS + "E")
     client.run("b", "cat > /workspace/t.py <<'E'\n" + TIMERS + "E")
     greedy = client.start("a", "python3 /workspace/t.py 1000000 60")
-    wait_for(lambda: client.status(greedy["run_id"])["commands"][0]["stdout"],
-             30, "all that it can take")
-    taken = client.status(greedy["run_id"])["commands"][0]["stdout"]
+    client.wait_output(greedy["run_id"])
+    taken = client.stdout_of(greedy["run_id"])
     assert 0 < int(taken) <= 1024
-    beside = client.run("b", "python3 /workspace/t.py 1000 0")
-    assert beside["commands"][0]["stdout"] == "1000\n"
+    assert client.out("b", "python3 /workspace/t.py 1000 0") == "1000\n"
     host = subprocess.run(["python3", "-c", TIMERS, "1000", "0"],
                           stdout=subprocess.PIPE, text=True, check=True)
     assert host.stdout == "1000\n"
@@ -188,9 +182,8 @@ def test_neighbours_on_a_remapped_engine_keep_their_timers(on_remapped):
 
 def test_nobody_takes_posix_queues(client, sandbox):
     for options in ({}, {"as_user": "root"}):
-        final = client.run(sandbox, "python3 - <<'E'\n" + QUEUE + "E",
-                           **options)
-        assert final["commands"][0]["stdout"] == "False\n"
+        assert client.out(sandbox, "python3 - <<'E'\n" + QUEUE + "E",
+                          **options) == "False\n"
     host = subprocess.run(["python3", "-c", QUEUE.replace("/q", "/mcpq")
                            + "libc.mq_unlink(b'/mcpq')\n"],
                           stdout=subprocess.PIPE, text=True, check=True)

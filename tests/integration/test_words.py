@@ -1,11 +1,13 @@
 """How far back words of runs are found, when there is a bound of them."""
 import json
-import os
 import signal
 import urllib.parse
 
+import pytest
+
 from client import wait_for
-from screens import Ctl
+
+pytestmark = pytest.mark.own
 
 MIB = 1 << 20
 
@@ -38,9 +40,8 @@ def text_bytes(server):
     return server.metric("sandboxd_history_index_text_bytes")
 
 
-def test_the_oldest_words_leave_and_that_is_said(make_server):
-    server = make_server(env={"HISTORY_TEXT_MB": "1"})
-    client = server.client()
+@pytest.mark.own(HISTORY_TEXT_MB="1")
+def test_the_oldest_words_leave_and_that_is_said(server, client):
     runs = [says_much(client, 1)]
     found = lists(client, q="marker", count="true")
     assert [r["run_id"] for r in found["runs"]] == runs
@@ -75,40 +76,28 @@ def test_the_oldest_words_leave_and_that_is_said(make_server):
     assert headers["X-Text-Since"] == since
     assert len(data.splitlines()) == len(there)
     assert "X-Text-Since" not in asks(client, "export")[0]
-    done = Ctl(server).run("run", "list", "q=marker")
     assert f"of runs created before {since} the text was given up" in \
-        done.stderr
-    assert Ctl(server).run("run", "list").stderr == ""
+        server.ctl.run("run", "list", "q=marker").stderr
+    assert server.ctl.run("run", "list").stderr == ""
     # And after a start.
-    client.close()
-    server.stop()
-    server.start()
-    client = server.client()
+    server.restart()
     assert lists(client, q="marker", limit=100)["text_since"] == since
     wait_for(lambda: MIB - 70000 < text_bytes(server) <= MIB, 60, "the count")
-    client.close()
 
 
 def test_the_bound_changes_with_a_reload_and_holds_after_a_kill(make_server):
-    server = make_server(args=["--config", "words.conf"], wait=False)
-    server.proc.kill()
-    server.proc.wait()
-    config = os.path.join(server.dir, "words.conf")
-    with open(config, "w") as f:
-        f.write("HISTORY_TEXT_MB=0\n")
+    server = make_server(args=["--config", "words.conf"], wait=None)
+    server.write_config("HISTORY_TEXT_MB=0")
     server.start()
     client = server.client()
     runs = [says_much(client, i) for i in range(1, 25)]
     assert len(lists(client, q="marker", limit=100)["runs"]) == 24
     assert text_bytes(server) > MIB
-    with open(config, "w") as f:
-        f.write("HISTORY_TEXT_MB=1\n")
+    server.write_config("HISTORY_TEXT_MB=1")
     server.proc.send_signal(signal.SIGHUP)
     wait_for(lambda: text_bytes(server) <= 23 * 65536, 60, "some to leave")
     # Whatever it was at: it goes on with that.
-    client.close()
-    os.kill(server.pids("front")[0], signal.SIGKILL)
-    client = server.client()
+    server.kill("front")
 
     def is_below():
         found = text_bytes(server)
@@ -117,4 +106,3 @@ def test_the_bound_changes_with_a_reload_and_holds_after_a_kill(make_server):
     found = [r["run_id"] for r in
              reversed(lists(client, q="marker", limit=100)["runs"])]
     assert 10 < len(found) < 20 and found == runs[-len(found):]
-    client.close()
