@@ -14,8 +14,8 @@ import uuid
 
 SCHEMA = os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))), "schema")
-NUMBERS = {"u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q", "i32": "<i",
-           "i64": "<q", "bool": "<?", "enum": "<B"}
+NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i",
+           "i64": "q", "bool": "?", "enum": "B"}
 
 
 def read(name):
@@ -36,7 +36,7 @@ def pack_bytes(data):
 
 def pack_field(field, value):
     if field.kind in NUMBERS:
-        return struct.pack(NUMBERS[field.kind], value)
+        return struct.pack("<" + NUMBERS[field.kind], value)
     if field.kind == "str":
         return pack_bytes(value) + b"\0"
     if field.kind == "bytes":
@@ -44,10 +44,12 @@ def pack_field(field, value):
     if field.kind == "uuid":
         return value.bytes
     assert field.kind in ("fixed", "rest")
-    return bytes(value)
+    return value.encode() if isinstance(value, str) else bytes(value)
 
 
 class Cursor:
+    """The fields of one message, in order; end() says that none is left."""
+
     def __init__(self, data):
         self.data = data
 
@@ -57,29 +59,40 @@ class Cursor:
         return bytes(part)
 
     def number(self, code):
+        code = "<" + code
         return struct.unpack(code, self.take(struct.calcsize(code)))[0]
 
+    def bytes(self):
+        return self.take(self.number("I"))
+
     def field(self, field):
+        """As the list has it, within its bounds."""
         if field.kind in NUMBERS:
-            return self.number(NUMBERS[field.kind])
-        if field.kind == "str":
-            text = self.take(self.number("<I"))
-            assert self.take(1) == b"\0"
-            return text.decode()
-        if field.kind == "bytes":
-            return self.take(self.number("<I"))
+            value = self.number(NUMBERS[field.kind])
+            assert field.low <= value <= field.high
+            return value
         if field.kind == "uuid":
             return uuid.UUID(bytes=self.take(16))
         if field.kind == "fixed":
             return self.take(field.high)
-        return self.take(len(self.data))
+        if field.kind == "rest":
+            return self.take(len(self.data))
+        value = self.bytes()
+        assert len(value) <= field.high
+        if field.kind == "str":
+            assert self.take(1) == b"\0" and b"\0" not in value
+            return value.decode()
+        return value
+
+    def end(self):
+        assert not self.data, "bytes left over in a message"
 
 
 class Protocol:
     """One list: numbers by name, and bytes of fields by name."""
 
     def __init__(self, name):
-        listing = read(name)
+        listing = self.listing = read(name)
         self.version = listing.version
         self.enums = {e.name: dict(e.values) for e in listing.enums}
         self.by_name = {m.name: m for m in listing.messages}
@@ -113,5 +126,5 @@ class Protocol:
         """A named tuple of the fields."""
         cursor = Cursor(data)
         out = self.tuples[name](*[cursor.field(f) for f in self.fields(name)])
-        assert not cursor.data, "bytes left over in a message"
+        cursor.end()
         return out

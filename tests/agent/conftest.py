@@ -15,13 +15,25 @@ def agent_fixture():
     return path
 
 
+@pytest.fixture(name="make_sandbox")
+def make_sandbox_fixture(agent):
+    """Sandboxes with settings, of which the test knows how they end."""
+    made = []
+
+    def make(**more):
+        made.append(Sandbox(agent, **more))
+        return made[-1]
+
+    yield make
+    for sandbox in made:
+        sandbox.close()
+
+
 @pytest.fixture(name="sandbox")
-def sandbox_fixture(agent):
-    sandbox = Sandbox(agent)
+def sandbox_fixture(make_sandbox):
+    sandbox = make_sandbox()
     yield sandbox
-    alive = sandbox.is_agent_running()
-    sandbox.close()
-    assert alive, "the agent died"
+    assert sandbox.is_agent_running(), "the agent died"
 
 
 @pytest.fixture(name="host")

@@ -205,6 +205,15 @@ class Host:
         self.conn.close()
         self.conn = None
 
+    def reconnect(self):
+        self.drop()
+        self.accept()
+
+    def wait_refused(self):
+        """What was sent costs the link; then there is another."""
+        self.wait_closed()
+        self.reconnect()
+
     def send_raw(self, data):
         self.conn.sendall(data)
 
@@ -266,6 +275,12 @@ class Host:
 
     def cancel(self, run, reason=wire.CANCELED):
         self.send("CANCEL", chan=run.chan, reason=reason)
+
+    def stop(self, *runs):
+        """Cancel, and wait for the ends."""
+        for run in runs:
+            self.cancel(run)
+        return self.finish(*runs)
 
     def forget(self, run):
         self.send("CLOSE", chan=run.chan)

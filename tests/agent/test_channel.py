@@ -110,8 +110,7 @@ def test_processes_die_with_the_link_and_runs_do_not(sandbox, host):
     run = host.start(shell("echo run; sleep 0.5; echo done"))
     c = host.process(shell(TREE))
     host.wait(lambda: output(c) == b"up\n" and run.output(), "both run")
-    host.drop()
-    host.accept()
+    host.reconnect()
     wait_until(lambda: not any(b"60" in a for a in
                                sandbox.processes().values()), "it is dead")
     host.attach(run)

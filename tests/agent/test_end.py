@@ -99,8 +99,7 @@ def test_cpu_time_of_grandchildren_is_counted(host):
 def test_cancel_kills_the_command_and_starts_no_other(host):
     run = host.start([Command(["sleep", "60"]), Command(["true"])])
     host.wait(lambda: run.records, "the command started")
-    host.cancel(run)
-    host.finish(run)
+    host.stop(run)
     end = run.end()
     assert (end.reason, end.exit_code, end.signal) == ("canceled", 137, 9)
     assert run.run_end == wire.RunEnd("canceled", True, False, 0)
@@ -124,25 +123,18 @@ def test_cancel_of_a_finished_or_unknown_run_does_nothing(host):
     host.ping()
 
 
-def test_the_first_failure_stops_the_run(host):
-    run = host.run([Command(["true"]), Command(["false"]),
-                    Command(["true"])])
-    assert run.commands_ended == 2
-    assert run.run_end == wire.RunEnd("exit", True, False, 1)
-
-
-def test_an_allowed_failure_does_not_count(host):
-    run = host.run([Command(["false"], flags=wire.ALLOW_FAILURE),
-                    Command(["true"])])
-    assert run.commands_ended == 2
-    assert run.run_end == wire.RunEnd("exit", False, False, 0)
-
-
-def test_continue_on_error_goes_through_all_and_fails_still(host):
-    run = host.run([Command(["false"]), Command(["true"]),
-                    Command(["false"])], flags=wire.CONTINUE_ON_ERROR)
-    assert run.commands_ended == 3
-    assert run.run_end == wire.RunEnd("exit", True, False, 0)
+@pytest.mark.parametrize("words, allowed, flags, ended, end", [
+    (["true", "false", "true"], (), 0, 2, wire.RunEnd("exit", True, False, 1)),
+    (["false", "true"], (0,), 0, 2, wire.RunEnd("exit", False, False, 0)),
+    (["false", "true", "false"], (), wire.CONTINUE_ON_ERROR, 3,
+     wire.RunEnd("exit", True, False, 0)),
+    (["/nope", "true"], (), 0, 1, wire.RunEnd("exit", True, False, 0)),
+    (["/nope", "true"], (0,), 0, 2, wire.RunEnd("exit", False, False, 0)),
+], ids=["the first stops", "allowed", "continue", "no start", "allowed start"])
+def test_how_a_failure_goes_on(host, words, allowed, flags, ended, end):
+    run = host.run([Command([w], flags=wire.ALLOW_FAILURE if i in allowed
+                            else 0) for i, w in enumerate(words)], flags=flags)
+    assert (run.commands_ended, run.run_end) == (ended, end)
 
 
 def test_commands_run_one_after_another(host):
@@ -191,24 +183,21 @@ def test_what_cannot_start_says_why(host, argv, cwd, code, text):
     assert end.text.startswith(text)
 
 
-def test_a_search_path_hit_without_permission_is_126(host):
-    host.run(shell("mkdir d; echo x > d/prog; chmod 644 d/prog"))
-    end = host.run(Command(["prog"], env=["PATH=/workspace/d:/nope"])).end()
-    assert (end.exit_code, end.text) == (
-        126, "program prog: Permission denied")
-
-
-def test_a_text_file_is_no_program(host):
-    host.run(shell("echo hi > t; chmod 755 t"))
-    end = host.run(Command(["./t"])).end()
-    assert (end.exit_code, end.text) == (126, "program ./t: Exec format error")
-
-
-def test_a_cwd_the_user_may_not_enter_is_refused(host):
-    host.run(shell("mkdir -m 0 secret"))
-    end = host.run(Command(["true"], cwd="/workspace/secret")).end()
-    assert (end.reason, end.text) == (
-        "start_failed", "cwd /workspace/secret: Permission denied")
+@pytest.mark.parametrize("setup, command, code, text", [
+    ("mkdir d; echo x > d/prog; chmod 644 d/prog",
+     Command(["prog"], env=["PATH=/workspace/d:/nope"]), 126,
+     "program prog: Permission denied"),
+    ("echo hi > t; chmod 755 t", Command(["./t"]), 126,
+     "program ./t: Exec format error"),
+    ("mkdir -m 0 secret", Command(["true"], cwd="/workspace/secret"), 126,
+     "cwd /workspace/secret: Permission denied"),
+], ids=["no permission", "a text file", "a closed cwd"])
+def test_what_the_sandbox_has_and_cannot_be_started_says_why(
+        host, setup, command, code, text):
+    host.run(shell(setup))
+    end = host.run(command).end()
+    assert (end.reason, end.exit_code, end.text) == (
+        "start_failed", code, text)
 
 
 def test_a_program_runs_as_any_other_is_scheduled(host):
@@ -228,15 +217,6 @@ def test_a_program_with_a_very_long_name_says_why_it_cannot_start(host):
     end = host.run(Command(["x" * 5000])).end()
     assert end.reason == "start_failed"
     assert ": not found; this image has: " in end.text
-
-
-def test_a_failed_start_stops_the_run_like_any_failure(host):
-    run = host.run([Command(["nope"]), Command(["true"])])
-    assert run.commands_ended == 1
-    assert run.run_end == wire.RunEnd("exit", True, False, 0)
-    run = host.run([Command(["nope"], flags=wire.ALLOW_FAILURE),
-                    Command(["true"])])
-    assert run.commands_ended == 2 and not run.run_end.failed
 
 
 def test_artifacts_are_noticed(host):

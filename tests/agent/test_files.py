@@ -157,8 +157,7 @@ def test_what_is_taken_outlives_the_link(host):
     make(host, "echo 1 > a")
     host.taken(host.walk("/artifacts", changed_only=True)[0][b"a"])
     host.ping()
-    host.drop()
-    host.accept()
+    host.reconnect()
     assert not host.walk("/artifacts", changed_only=True)[0]
 
 
@@ -245,8 +244,7 @@ def test_reading_a_fifo_does_not_wake_its_writer(sandbox, host):
     assert host.read("/artifacts", "p")[1] == EINVAL
     host.ping()
     assert run.output() == b"up\n"
-    host.cancel(run)
-    host.finish(run)
+    host.stop(run)
 
 
 def test_a_root_that_was_replaced_by_a_link_is_not_followed(host):
@@ -262,8 +260,7 @@ def test_a_growing_file_ends_at_its_maximum(host):
     time.sleep(0.05)
     data, code = host.read("/artifacts", "f", until=3000000)
     assert len(data) <= 3000000 and code == 0
-    host.cancel(run)
-    host.finish(run)
+    host.stop(run)
 
 
 def test_a_file_that_shrinks_ends_where_it_ends(sandbox, host):
@@ -298,9 +295,7 @@ def test_taking_more_of_a_file_than_was_sent_is_malformed(host):
     read.auto_credit = False
     host.wait(lambda: read.data, "data")
     host.credit(read, 1001)
-    host.wait_closed()
-    host.drop()
-    host.accept()
+    host.wait_refused()
 
 
 def test_a_closed_read_ends(sandbox, host):
@@ -364,8 +359,7 @@ def test_files_end_with_the_link(sandbox, host):
         read.auto_credit = False
     write = host.start_write("w", root="/artifacts")
     host.wait(lambda: reads[9].data and write.limit, "they run")
-    host.drop()
-    host.accept()
+    host.reconnect()
     host.ping()
     wait_until(lambda: len(os.listdir(
         f"/proc/{sandbox.pid}/fd")) == before, "the files are closed")
@@ -416,9 +410,7 @@ def test_a_write_before_its_credit_is_malformed(host):
         wire.pack_frame("OPEN_WRITE", chan=host.last, root="/workspace",
                         path="f")
         + wire.pack_frame("DATA", chan=host.last, bytes=bytes(size)))
-    host.wait_closed()
-    host.drop()
-    host.accept()
+    host.wait_refused()
     assert listing(host) == set()
 
 

@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from host import Sandbox, wait_until
+from host import wait_until
 from wire import Command, python, shell
 
 V1_MEMORY = "/sys/fs/cgroup/memory"
@@ -48,16 +48,35 @@ class Cgroup:
         wait_until(self.is_removed, "the group is empty")
 
 
+@pytest.fixture(name="limited")
+def limited_fixture(make_sandbox):
+    """limited(names of the limit in v1 and v2, limit): (sandbox, its group)"""
+    made = []
+
+    def limit(v1, *names, value):
+        group = Cgroup(v1, *names, value)
+        sandbox = make_sandbox(cgroup=group.path if v1 == V1_MEMORY else "")
+        made.append((sandbox, group))
+        group.add(sandbox)
+        return sandbox, group
+
+    yield limit
+    for sandbox, group in made:
+        sandbox.close()
+        group.remove()
+
+
 @pytest.fixture(name="small")
-def small_fixture(agent):
-    group = Cgroup(V1_MEMORY, "memory.limit_in_bytes", "memory.max",
-                   64 << 20)
-    sandbox = Sandbox(agent, cgroup=group.path)
-    group.add(sandbox)
+def small_fixture(limited):
+    sandbox, _ = limited(V1_MEMORY, "memory.limit_in_bytes", "memory.max",
+                         value=64 << 20)
     yield sandbox
     assert sandbox.is_agent_running(), "the agent died"
-    sandbox.close()
-    group.remove()
+
+
+def with_pids(limited, n):
+    sandbox, group = limited(V1_PIDS, "pids.max", "pids.max", value=n)
+    return sandbox.host, group
 
 
 EAT = "b = []\nwhile True: b.append(bytearray(1 << 20))"
@@ -67,19 +86,20 @@ def test_a_command_over_the_memory_limit_ends_with_reason_memory(small):
     run = small.host.run(python(EAT))
     end = run.end()
     assert (end.reason, end.exit_code, end.signal) == ("memory", 137, 9)
-    small.host.ping()
-    said = [f for f in small.host.said if f["what"] == "OUT_OF_MEMORY"]
-    assert [(f["level"], f["run"]) for f in said] == [("warn", run.key)]
-    assert said[0]["text"] == "command 0, 1 processes"
+    check_said(small.host, run)
+
+
+def check_said(host, run):
+    host.ping()
+    assert [(f["level"], f["text"], f["run"]) for f in host.said
+            if f["what"] == "OUT_OF_MEMORY"] == [
+                ("warn", "command 0, 1 processes", run.key)]
 
 
 def test_kills_in_a_command_that_goes_on_are_said_of_it(small):
     run = small.host.run(shell(f"python3 -c '{EAT}'; true"))
     small.host.run(Command(["true"]))
-    small.host.ping()
-    said = [f for f in small.host.said if f["what"] == "OUT_OF_MEMORY"]
-    assert [(f["text"], f["run"]) for f in said] == [
-        ("command 0, 1 processes", run.key)]
+    check_said(small.host, run)
 
 
 def test_a_child_over_the_memory_limit_makes_the_shells_137_memory(small):
@@ -117,77 +137,55 @@ def test_a_timeout_is_a_timeout_even_in_a_memory_shortage(small):
     assert run.end().reason == "timeout"
 
 
-def test_without_free_processes_a_run_says_so_and_the_next_works(agent):
-    group = Cgroup(V1_PIDS, "pids.max", "pids.max", 20)
-    sandbox = Sandbox(agent)
-    host = sandbox.host
-    try:
-        group.add(sandbox)
-        hog = host.start(python(
-            "import os, time\n"
-            "while True:\n"
-            "    try:\n"
-            "        if os.fork() == 0: time.sleep(600)\n"
-            "    except OSError: break\n"
-            "print('full', flush=True); time.sleep(600)"))
-        host.wait(lambda: hog.output() == b"full\n", "no process is left")
-        end = host.run(Command(["true"])).end()
-        found = re.fullmatch(
-            rf"cannot start a process: (\d+) belong to run {hog.key}; "
-            "control_run cancel or restart_sandbox", end.text)
-        assert (end.reason, end.exit_code) == ("start_failed", 126)
-        assert found and int(found[1]) >= 10, end.text
-        host.cancel(hog)
-        host.finish(hog)
-        assert host.run(Command(["true"])).end().exit_code == 0
-    finally:
-        sandbox.close()
-        group.remove()
+def test_without_free_processes_a_run_says_so_and_the_next_works(limited):
+    host, group = with_pids(limited, 20)
+    hog = host.start(python(
+        "import os, time\n"
+        "while True:\n"
+        "    try:\n"
+        "        if os.fork() == 0: time.sleep(600)\n"
+        "    except OSError: break\n"
+        "print('full', flush=True); time.sleep(600)"))
+    host.wait(lambda: hog.output() == b"full\n", "no process is left")
+    end = host.run(Command(["true"])).end()
+    found = re.fullmatch(
+        rf"cannot start a process: (\d+) belong to run {hog.key}; "
+        "control_run cancel or restart_sandbox", end.text)
+    assert (end.reason, end.exit_code) == ("start_failed", 126)
+    assert found and int(found[1]) >= 10, end.text
+    host.stop(hog)
+    assert host.run(Command(["true"])).end().exit_code == 0
 
 
-def test_what_a_fork_bomb_left_is_named_with_its_run(agent):
+def test_what_a_fork_bomb_left_is_named_with_its_run(limited):
     """Until somebody ends it, no command begins: each says how."""
-    group = Cgroup(V1_PIDS, "pids.max", "pids.max", 20)
-    sandbox = Sandbox(agent)
-    host = sandbox.host
-    try:
-        group.add(sandbox)
-        assert host.run(shell("sleep 600 &")).end().exit_code == 0
-        bomb = host.run(python(
-            "import os, time\n"
-            "while True:\n"
-            "    try:\n"
-            "        if os.fork() == 0: time.sleep(600)\n"
-            "    except OSError: break"))
-        left = bomb.left().count
-        assert left >= 10
-        for _ in range(2):
-            end = host.run(Command(["true"])).end()
-            assert (end.reason, end.exit_code, end.text) == (
-                "start_failed", 126,
-                f"cannot start a process: {left} left running by run "
-                f"{bomb.key}; control_run kill or restart_sandbox")
-        assert host.kill_left(bomb).killed == left
-        wait_until(lambda: host.run(Command(["true"])).end().exit_code == 0,
-                   "a process is free")
-    finally:
-        sandbox.close()
-        group.remove()
+    host, group = with_pids(limited, 20)
+    assert host.run(shell("sleep 600 &")).end().exit_code == 0
+    bomb = host.run(python(
+        "import os, time\n"
+        "while True:\n"
+        "    try:\n"
+        "        if os.fork() == 0: time.sleep(600)\n"
+        "    except OSError: break"))
+    left = bomb.left().count
+    assert left >= 10
+    for _ in range(2):
+        end = host.run(Command(["true"])).end()
+        assert (end.reason, end.exit_code, end.text) == (
+            "start_failed", 126,
+            f"cannot start a process: {left} left running by run "
+            f"{bomb.key}; control_run kill or restart_sandbox")
+    assert host.kill_left(bomb).killed == left
+    wait_until(lambda: host.run(Command(["true"])).end().exit_code == 0,
+               "a process is free")
 
 
-def test_without_room_for_the_command_beside_its_keeper_it_says_so(agent):
-    group = Cgroup(V1_PIDS, "pids.max", "pids.max", 2)
-    sandbox = Sandbox(agent)
-    host = sandbox.host
-    try:
-        group.add(sandbox)
-        for _ in range(2):
-            end = host.run(Command(["true"])).end()
-            assert (end.reason, end.text) == (
-                "start_failed",
-                "cannot start a process: Resource temporarily unavailable")
-        group.write("pids.max", "3")
-        assert host.run(Command(["true"])).end().exit_code == 0
-    finally:
-        sandbox.close()
-        group.remove()
+def test_without_room_for_the_command_beside_its_keeper_it_says_so(limited):
+    host, group = with_pids(limited, 2)
+    for _ in range(2):
+        end = host.run(Command(["true"])).end()
+        assert (end.reason, end.text) == (
+            "start_failed",
+            "cannot start a process: Resource temporarily unavailable")
+    group.write("pids.max", "3")
+    assert host.run(Command(["true"])).end().exit_code == 0

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 import wire
-from host import Channel, Sandbox, WAIT_S, wait_until
+from host import Channel, WAIT_S, wait_until
 from wire import Command, python, shell
 
 
@@ -57,13 +57,10 @@ def test_the_agent_waits_for_a_host_that_is_away(sandbox, host):
     assert host.run(Command(["true"])).end().exit_code == 0
 
 
-def test_a_host_that_comes_late_is_found(agent):
-    sandbox = Sandbox(agent, accept=False)
-    try:
-        sandbox.host.accept()
-        assert sandbox.host.run(Command(["true"])).end().exit_code == 0
-    finally:
-        sandbox.close()
+def test_a_host_that_comes_late_is_found(make_sandbox):
+    sandbox = make_sandbox(accept=False)
+    sandbox.host.accept()
+    assert sandbox.host.run(Command(["true"])).end().exit_code == 0
 
 
 def test_a_run_goes_on_while_nobody_listens(sandbox, host):
@@ -109,8 +106,7 @@ def test_a_host_that_lost_everything_gets_all_that_is_kept(host):
     run = host.start(shell("echo one; echo two"), auto_ack=False)
     host.finish(run)
     length = run.length
-    host.drop()
-    host.accept()
+    host.reconnect()
     assert host.hello_runs[run.key] == {"ended": 1, "from": 0,
                                         "length": length}
     again = host.runs[run.key] = type(run)(run.key)
@@ -122,8 +118,7 @@ def test_a_host_that_lost_everything_gets_all_that_is_kept(host):
 def test_what_was_acknowledged_is_not_kept(host):
     run = host.run(shell("echo one"))
     host.ping()
-    host.drop()
-    host.accept()
+    host.reconnect()
     host.attach(run, have=0)
     assert run.refused == (
         f"the log is kept from byte {run.length} on, not from 0")
@@ -144,8 +139,7 @@ def test_a_key_never_runs_twice(sandbox, host):
         again = host.start(command, key=run.key, have=run.length)
         host.wait(lambda r=again: r.known, "an answer")
         assert again.known == {"fresh": 0, "length": run.length}
-    host.drop()
-    host.accept()
+    host.reconnect()
     host.attach(run)
     host.forget(run)
     again = host.start(command, key=run.key, have=run.length)
@@ -168,8 +162,7 @@ def test_a_key_that_is_running_is_not_started_again(host):
 def test_a_forgotten_log_is_refused_and_not_listed(host):
     run = host.run(shell("echo x"))
     host.forget(run)
-    host.drop()
-    host.accept()
+    host.reconnect()
     assert run.key not in host.hello_runs
     host.attach(run, have=0)
     assert run.refused == "the log was forgotten on request"
@@ -181,8 +174,7 @@ def test_closing_a_live_run_kills_and_forgets_it(sandbox, host):
     host.forget(run)
     wait_until(lambda: not sandbox.processes(), "it is dead")
     host.ping()
-    host.drop()
-    host.accept()
+    host.reconnect()
     assert run.key not in host.hello_runs
     host.attach(run)
     assert run.refused == "the log was forgotten on request"
@@ -223,8 +215,7 @@ def test_the_journal_keeps_4096_ended_keys(sandbox, host):
         host.attach(run, have=0)
         assert run.refused or run.known["fresh"] == 1
     assert host.run(Command(["true"])).ended
-    host.cancel(live)
-    host.finish(live)
+    host.stop(live)
     assert live.end().reason == "canceled"
 
 
@@ -282,7 +273,7 @@ def test_a_spec_that_is_wrong_is_refused_and_the_link_stays(host):
     host.ping()
 
 
-PING = wire.number_of("PING")
+PING = wire.FRAMES.number("PING")
 
 
 WALK = wire.pack_frame("OPEN_WALK", chan=77, root="/proc", limit=1)
@@ -296,7 +287,7 @@ BAD_FRAMES = {
     "bytes left over": wire.pack_body(PING, b"123456789"),
     "a second welcome": wire.pack_frame("WELCOME", version=wire.VERSION),
     "a string beyond the frame": wire.pack_body(
-        wire.number_of("OPEN_WALK"),
+        wire.FRAMES.number("OPEN_WALK"),
         struct.pack("<IBQI", 77, 0, 1, 99)),
     "a NUL in a root": wire.pack_frame("OPEN_WALK", chan=77, root="/a\0"),
     "a cancel without reason": wire.pack_frame("CANCEL", chan=1, reason=0),
@@ -327,9 +318,7 @@ def test_a_malformed_frame_costs_the_link_and_nothing_else(host, frame):
     run = host.start(shell("sleep 0.3; echo x"))
     host.wait(lambda: run.records, "it runs")
     host.send_raw(frame)
-    host.wait_closed()
-    host.drop()
-    host.accept()
+    host.wait_refused()
     host.attach(run)
     host.finish(run)
     assert run.output() == b"x\n"
@@ -338,23 +327,17 @@ def test_a_malformed_frame_costs_the_link_and_nothing_else(host, frame):
 def test_an_ack_beyond_what_was_sent_is_malformed(host):
     run = host.run(shell("echo x"))
     host.ack(run, run.length + 1)
-    host.wait_closed()
-    host.drop()
-    host.accept()
+    host.wait_refused()
 
 
-@pytest.mark.parametrize("first", [
-    wire.pack_frame("PING"),
-    wire.pack_frame("WELCOME", version=wire.VERSION + 1),
-    wire.pack_body(wire.number_of("WELCOME"), b""),
-])
+@pytest.mark.parametrize("first", [wire.pack_frame("PING"), wire.pack_frame(
+    "WELCOME", version=wire.VERSION + 1), wire.pack_body(
+        wire.FRAMES.number("WELCOME"), b""),])
 def test_only_a_right_welcome_opens_the_link(host, first):
     host.drop()
     host.accept(welcome=False)
     host.send_raw(first)
-    host.wait_closed()
-    host.drop()
-    host.accept()
+    host.wait_refused()
     host.ping()
 
 
@@ -403,26 +386,22 @@ def test_a_host_that_does_not_read_stops_the_agent_from_reading(host):
     host.wait(lambda: len(host.pongs) >= wanted - 1, "all PONGs")
 
 
-def test_an_agent_that_no_server_wants_any_more_ends(agent):
-    sandbox = Sandbox(agent)
-    try:
-        host = sandbox.host
-        run = host.start(shell("sleep 1; echo done"))
-        host.wait(lambda: run.records, "it runs")
-        host.send("LEASE", ms=300)
-        host.ping()
-        host.drop()
-        host.stop_listening()
-        wait_until(lambda: sandbox.processes(), "it has begun")
-        assert sandbox.child.poll() is None  # what runs holds it
-        assert sandbox.child.wait(timeout=WAIT_S) == 75
-    finally:
-        sandbox.close()
+def test_an_agent_that_no_server_wants_any_more_ends(make_sandbox):
+    sandbox = make_sandbox()
+    host = sandbox.host
+    run = host.start(shell("sleep 1; echo done"))
+    host.wait(lambda: run.records, "it runs")
+    host.send("LEASE", ms=300)
+    host.ping()
+    host.drop()
+    host.stop_listening()
+    wait_until(lambda: sandbox.processes(), "it has begun")
+    assert sandbox.child.poll() is None  # what runs holds it
+    assert sandbox.child.wait(timeout=WAIT_S) == 75
 
 
 def test_a_server_that_comes_in_time_is_waited_for(sandbox, host):
     host.send("LEASE", ms=60000)
     host.ping()
-    host.drop()
-    host.accept()
+    host.reconnect()
     host.ping()

@@ -51,8 +51,7 @@ def test_a_cut_character_is_delivered_when_its_command_ends(host):
                             "os.write(1, b'\\xe2\\x82'); os.close(1)\n"
                             "os.write(2, b'x'); time.sleep(600)"))
     host.wait(lambda: run.output(wire.STDERR), "the bytes are written")
-    host.cancel(run)
-    host.finish(run)
+    host.stop(run)
     assert run.output() == b"\xe2\x82"
 
 
@@ -87,8 +86,7 @@ def test_output_of_a_slow_program_comes_as_it_is_written(host):
     begin = time.monotonic()
     host.wait(lambda: run.output() == b"now\n", "the first line", 20)
     assert time.monotonic() - begin < 20
-    host.cancel(run)
-    host.finish(run)
+    host.stop(run)
 
 
 def test_nothing_is_sent_beyond_the_credit(host):
@@ -103,8 +101,7 @@ def test_nothing_is_sent_beyond_the_credit(host):
     assert run.length == 150000
     run.auto_ack = True
     host.ack(run)
-    host.cancel(run)
-    host.finish(run)
+    host.stop(run)
 
 
 def test_without_credit_nothing_is_sent_and_the_run_goes_on(sandbox, host):
@@ -219,9 +216,7 @@ def test_a_loud_run_does_not_silence_a_quiet_one(host):
         begin = time.monotonic()
         assert host.run(Command(["echo", "x"])).output() == b"x\n"
         took.append(time.monotonic() - begin)
-    for run in loud:
-        host.cancel(run)
-    host.finish(*loud)
+    host.stop(*loud)
     took.sort()
     assert took[10] < 5, took
 

@@ -5,7 +5,6 @@ import uuid
 import pytest
 
 import wire
-from host import Sandbox
 from wire import Command, python, shell
 
 
@@ -14,9 +13,9 @@ def status_of(run):
     return {k: v.split() for k, v in (li.split(":", 1) for li in lines)}
 
 
-def env_of(run):
-    return dict(v.split("=", 1)
-                for v in run.output().decode().split("\0") if v)
+def env_of(run, command=0):
+    return dict(v.split("=", 1) for v in
+                run.output(command=command).decode().split("\0") if v)
 
 
 def test_the_sandbox_user_is_1000_with_nothing_else(host):
@@ -103,8 +102,8 @@ def test_the_commands_environment_replaces_the_base(host):
 
 
 @pytest.mark.parametrize("user", [wire.SANDBOX, wire.ROOT])
-def test_the_images_environment_is_a_commands_base(agent, user):
-    sandbox = Sandbox(agent, env={
+def test_the_images_environment_is_a_commands_base(make_sandbox, user):
+    sandbox = make_sandbox(env={
         "FROM_IMAGE": "a b", "PYTHONPATH": "/opt/lib", "HOME": "/app",
         "LANG": "C", "PYTHONUNBUFFERED": "", "USER": "image", "OURS": "image"})
     want = {"FROM_IMAGE": "a b", "PYTHONPATH": "/opt/lib", "HOME": "/app",
@@ -116,8 +115,7 @@ def test_the_images_environment_is_a_commands_base(agent, user):
                                 shell("env -0", env=["OURS=call"])],
                                user=user)
         for i in range(2):
-            env = dict(v.split("=", 1) for v in
-                       run.output(command=i).decode().split("\0") if v)
+            env = env_of(run, i)
             names = set(want) - ({"PATH"} if i == 1 else set())
             assert {n: env.get(n) for n in names} == {
                 n: want[n] for n in names}
@@ -125,13 +123,10 @@ def test_the_images_environment_is_a_commands_base(agent, user):
         sandbox.close()
 
 
-def test_an_engines_home_for_root_is_not_the_sandbox_users(agent):
-    sandbox = Sandbox(agent, env={"HOME": "/root"})
-    try:
-        env = env_of(sandbox.host.run(Command(["env", "-0"])))
-        assert env["HOME"] == "/workspace"
-    finally:
-        sandbox.close()
+def test_an_engines_home_for_root_is_not_the_sandbox_users(make_sandbox):
+    sandbox = make_sandbox(env={"HOME": "/root"})
+    env = env_of(sandbox.host.run(Command(["env", "-0"])))
+    assert env["HOME"] == "/workspace"
 
 
 def test_what_python_printed_before_it_was_killed_is_there(host):
@@ -157,20 +152,17 @@ def test_the_program_is_looked_up_in_the_commands_path(host):
     assert run.output() == b"mine\n"
 
 
-def test_shell_text_finds_what_the_images_path_says(agent):
+def test_shell_text_finds_what_the_images_path_says(make_sandbox):
     path = "/workspace/it's/bin:" + os.environ["PATH"]
-    sandbox = Sandbox(agent, env={"PATH": path})
-    try:
-        run = sandbox.host.run(shell(
-            "cd /workspace; mkdir -p \"it's/bin\";"
-            " printf '#!/bin/sh\\necho mine\\n' > \"it's/bin/ls\";"
-            " chmod 755 \"it's/bin/ls\"; ls; echo $PATH"))
-        mine, shown = run.output().decode().splitlines()
-        assert mine == "mine"
-        # Behind it stands what /etc/profile made of PATH.
-        assert shown.startswith(path + ":/usr/local/")
-    finally:
-        sandbox.close()
+    sandbox = make_sandbox(env={"PATH": path})
+    run = sandbox.host.run(shell(
+        "cd /workspace; mkdir -p \"it's/bin\";"
+        " printf '#!/bin/sh\\necho mine\\n' > \"it's/bin/ls\";"
+        " chmod 755 \"it's/bin/ls\"; ls; echo $PATH"))
+    mine, shown = run.output().decode().splitlines()
+    assert mine == "mine"
+    # Behind it stands what /etc/profile made of PATH.
+    assert shown.startswith(path + ":/usr/local/")
 
 
 def test_shell_text_has_the_calls_path_and_no_other(host):
@@ -178,14 +170,11 @@ def test_shell_text_has_the_calls_path_and_no_other(host):
     assert run.output() == b"/workspace/bin:/bin\n"
 
 
-def test_shell_text_is_passed_as_it_is_where_no_path_was_said(agent):
+def test_shell_text_is_passed_as_it_is_where_no_path_was_said(make_sandbox):
     usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    sandbox = Sandbox(agent, env={"PATH": usual})
-    try:
-        run = sandbox.host.run(shell("echo $BASH_EXECUTION_STRING"))
-        assert run.output() == b"echo $BASH_EXECUTION_STRING\n"
-    finally:
-        sandbox.close()
+    sandbox = make_sandbox(env={"PATH": usual})
+    run = sandbox.host.run(shell("echo $BASH_EXECUTION_STRING"))
+    assert run.output() == b"echo $BASH_EXECUTION_STRING\n"
 
 
 def test_lines_of_shell_text_count_from_its_first(host):
@@ -231,25 +220,14 @@ def test_shell_text_that_looks_like_an_option_is_text(host):
             wire.STDERR)
 
 
-def test_a_shell_without_bash_takes_no_option_for_text_either(agent):
-    sandbox = Sandbox(agent, hidden="/usr/bin/bash")
-    try:
-        for text in ("-x", "+x"):
-            run = sandbox.host.run(shell(text))
-            assert run.end().exit_code == 127, text
-            assert f"{text}: not found".encode() in run.output(wire.STDERR)
-    finally:
-        sandbox.close()
-
-
-def test_where_there_is_no_bash_shell_text_is_run_by_sh(agent):
-    sandbox = Sandbox(agent, hidden="/usr/bin/bash")
-    try:
-        run = sandbox.host.run(shell("echo $0 ${BASH_VERSION:-none}"))
-        assert run.output() == b"sh none\n"
-        assert run.end().exit_code == 0
-    finally:
-        sandbox.close()
+def test_where_there_is_no_bash_shell_text_is_run_by_sh(make_sandbox):
+    host = make_sandbox(hidden="/usr/bin/bash").host
+    run = host.run(shell("echo $0 ${BASH_VERSION:-none}"))
+    assert (run.output(), run.end().exit_code) == (b"sh none\n", 0)
+    for text in ("-x", "+x"):  # nor does that take an option for text
+        run = host.run(shell(text))
+        assert run.end().exit_code == 127, text
+        assert f"{text}: not found".encode() in run.output(wire.STDERR)
 
 
 def test_output_can_be_opened_by_name(host):
@@ -257,28 +235,22 @@ def test_output_can_be_opened_by_name(host):
     assert run.output() == b"a\n" and run.output(wire.STDERR) == b"b\n"
 
 
-def test_the_sandbox_user_can_touch_neither_agent_nor_keeper(host):
-    text = ("import os\n"
-            "for pid in (1, os.getppid()):\n"
-            "    for what in (lambda: os.kill(pid, 9),\n"
-            "                 lambda: open(f'/proc/{pid}/mem', 'rb'),\n"
-            "                 lambda: open(f'/proc/{pid}/environ', 'rb'),\n"
-            "                 lambda: os.listdir(f'/proc/{pid}/fd')):\n"
-            "        try: what(); print('could')\n"
-            "        except PermissionError: print('no')\n")
-    assert host.run(python(text)).output() == b"no\n" * 8
+TRY = ("import os\n" "for pid in (1, os.getppid()):\n"
+       "    for what in (%s):\n" "        try: what(); print('could')\n"
+       "        except PermissionError: print('no')\n")
 
 
-def test_root_cannot_look_into_the_agent_or_a_keeper(host):
-    text = ("import os\n"
-            "for pid in (1, os.getppid()):\n"
-            "    for what in (lambda: open(f'/proc/{pid}/mem', 'rb'),\n"
-            "                 lambda: os.readlink(f'/proc/{pid}/fd/3'),\n"
-            "                 lambda: os.open(f'/proc/{pid}/fd/3', 1)):\n"
-            "        try: what(); print('could')\n"
-            "        except PermissionError: print('no')\n")
-    run = host.run(python(text), user=wire.ROOT)
-    assert run.output() == b"no\n" * 6
+@pytest.mark.parametrize("user, tries", [
+    (wire.SANDBOX, ("lambda: os.kill(pid, 9)",
+                    "lambda: open(f'/proc/{pid}/mem', 'rb')",
+                    "lambda: open(f'/proc/{pid}/environ', 'rb')",
+                    "lambda: os.listdir(f'/proc/{pid}/fd')")),
+    (wire.ROOT, ("lambda: open(f'/proc/{pid}/mem', 'rb')",
+                 "lambda: os.readlink(f'/proc/{pid}/fd/3')",
+                 "lambda: os.open(f'/proc/{pid}/fd/3', 1)"))])
+def test_nobody_can_look_into_the_agent_or_a_keeper(host, user, tries):
+    run = host.run(python(TRY % ", ".join(tries)), user=user)
+    assert run.output() == b"no\n" * 2 * len(tries)
 
 
 def test_commands_go_to_the_oom_killer_before_the_agent(host):

@@ -163,8 +163,7 @@ def test_a_later_cancel_kills_its_own_only(sandbox, host):
     busy = host.start([shell("sleep 601 & echo y"), shell("sleep 602")])
     host.wait(lambda: busy.commands_ended == 1, "the second command is on")
     assert host.list_left(busy).count == 1
-    host.cancel(busy)
-    host.finish(busy)
+    host.stop(busy)
     wait_until(lambda: len(sandbox.processes()) == 1, "its tree is dead", 5)
     assert [p[0] for p in host.list_left(run).processes] == \
         [run.left().shown[0][0]]
@@ -210,8 +209,7 @@ def test_a_cancel_while_output_is_drained_kills_them(sandbox, host):
 def test_numbers_and_processes_survive_the_loss_of_the_link(host):
     run = host.run(shell("sleep 600 & echo x"))
     before = host.list_left(run)
-    host.drop()
-    host.accept()
+    host.reconnect()
     assert host.left == 1
     assert host.list_left(run).processes == before.processes
     host.kill_left(run)

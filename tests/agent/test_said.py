@@ -19,8 +19,7 @@ def test_it_says_its_version_with_the_hello_and_later_in_a_whisper(host):
     line, = lines(host, "STARTED")
     assert (line["level"], line["run"], line["dropped"]) == ("info", NONE, 0)
     assert re.fullmatch(rf"version \S+, link {wire.VERSION}", line["text"])
-    host.drop()
-    host.accept()
+    host.reconnect()
     assert [f["level"] for f in lines(host, "STARTED")] == ["info", "debug"]
 
 
@@ -36,8 +35,7 @@ def test_a_command_that_it_ended_is_said_with_its_run(host):
     late = host.run(shell("sleep 600", timeout_ms=50))
     canceled = host.start(shell("sleep 600"))
     host.wait(lambda: canceled.records, "it runs")
-    host.cancel(canceled)
-    host.finish(canceled)
+    host.stop(canceled)
     first, second = lines(host, "ENDED_COMMAND")
     assert (first["run"], second["run"]) == (late.key, canceled.key)
     assert first["level"] == second["level"] == "info"
@@ -55,8 +53,7 @@ def test_a_keeper_that_died_is_a_warning(host):
 
 def test_what_it_refused_is_said_on_the_next_link(host):
     host.send_raw(wire.pack_body(9999, b""))
-    host.wait_closed()
-    host.accept()
+    host.wait_refused()
     host.wait(lambda: lines(host, "LINK_REFUSED"), "the line")
     line, = lines(host, "LINK_REFUSED")
     assert line["level"] == "warn" and "9999" in line["text"]

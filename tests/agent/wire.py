@@ -1,8 +1,7 @@
 """Frames, run specifications and run logs, as the sandbox's agent has them.
 
-Frames are packed and unpacked by schema/frame.txt, which makes the C code of
-both programs, too; specifications and logs are written from common/*.h and not
-from the C code, so that a mistake in one of the two shows.
+Frames are those of tests/lists.py; specifications and logs are written from
+common/*.h and not from the C code, so that a mistake in one of the two shows.
 """
 import os
 import struct
@@ -10,20 +9,14 @@ import sys
 import uuid
 from dataclasses import dataclass, field
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "schema"))
-import gen  # noqa: E402
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from lists import Cursor, Protocol, pack_bytes, pack_field  # noqa: E402
 
-LIST = gen.load("msg", gen.Table(os.path.join(TOP, "schema", "frame.txt")))
-VERSION = LIST.version
-SAID_WHATS = next([name for name, _ in e.values] for e in LIST.enums
-                  if e.name == "said_what")
-UP_MAX = next(d.max for d in LIST.directions if d.name == "up")
+FRAMES = Protocol("frame.txt")
+VERSION = FRAMES.version
+SAID_WHATS = list(FRAMES.enums["said_what"])
+UP_MAX = next(d.max for d in FRAMES.listing.directions if d.name == "up")
 WINDOW = 1 << 20
-CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i",
-         "i64": "q", "bool": "B", "enum": "B"}
-
 (RUN_STARTED, COMMAND_STARTED, STDOUT, STDERR, COMMAND_ENDED,
  RUN_ENDED, LEFT) = range(1, 8)
 
@@ -36,101 +29,29 @@ CONTINUE_ON_ERROR, LOCK, KILL_LEFTOVERS = 1, 2, 4
 ALLOW_FAILURE, SHELL, DENIED, MERGE_STDERR = 1, 2, 4, 8
 
 
-def pack_bytes(data):
-    if isinstance(data, str):
-        data = data.encode()
-    return struct.pack("<I", len(data)) + data
-
-
 def pack_body(number, body):
     """A frame of any number with these bytes behind its head."""
     return struct.pack("<IHH", len(body) + 4, number, 0) + body
 
 
-def pack_field(kind, value):
-    if kind in CODES:
-        return struct.pack("<" + CODES[kind], value)
-    if kind == "uuid":
-        return value.bytes
-    if isinstance(value, str):
-        value = value.encode()
-    if kind == "str":
-        return struct.pack("<I", len(value)) + value + b"\0"
-    if kind == "bytes":
-        return pack_bytes(value)
-    return bytes(value)  # fixed, rest
-
-
 def pack_frame(name, **values):
     """A frame of schema/frame.txt; fields not given are 0 or empty."""
-    message = LIST.message(name)
-    assert values.keys() <= {f.name for f in message.fields}
+    fields = FRAMES.fields(name)
+    assert values.keys() <= {f.name for f in fields}
     none = {"uuid": uuid.UUID(int=0), "str": "", "bytes": b"", "rest": b""}
-    return pack_body(message.number, b"".join(
-        pack_field(f.kind, values.get(f.name, none.get(f.kind, 0)))
-        for f in message.fields))
-
-
-def number_of(name):
-    return LIST.message(name).number
+    return pack_body(FRAMES.number(name), b"".join(
+        pack_field(f, values.get(f.name, none.get(f.kind, 0)))
+        for f in fields))
 
 
 def unpack_frame(number, body):
-    """(name, fields) of a frame that comes up; bounds are checked."""
-    message = next(m for m in LIST.messages if m.number == number)
-    assert message.direction.name in ("both", "up")
-    fields = Fields(body)
-    values = {f.name: fields.listed(f) for f in message.fields}
-    fields.end()
-    return message.name, values
-
-
-class Fields:
-    """The fields of one frame, in order; end() says that none is left."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def take(self, n):
-        assert len(self.data) >= n, "a frame is cut off"
-        part, self.data = self.data[:n], self.data[n:]
-        return part
-
-    def number(self, code):
-        size = struct.calcsize("<" + code)
-        return struct.unpack("<" + code, self.take(size))[0]
-
-    def text(self):
-        return bytes(self.take(self.number("I")))
-
-    def id(self):
-        return uuid.UUID(bytes=bytes(self.take(16)))
-
-    def listed(self, f):
-        """A field as the list has it."""
-        if f.kind in CODES:
-            value = self.number(CODES[f.kind])
-            assert f.low <= value <= f.high
-            return value
-        if f.kind == "uuid":
-            return self.id()
-        if f.kind == "rest":
-            return bytes(self.rest())
-        if f.kind == "fixed":
-            return bytes(self.take(f.high))
-        value = self.text()
-        assert len(value) <= f.high
-        if f.kind == "str":
-            assert self.take(1) == b"\0" and b"\0" not in value
-            return value.decode()
-        return value
-
-    def rest(self):
-        part, self.data = self.data, b""
-        return part
-
-    def end(self):
-        assert not self.data, "bytes left over in a frame"
+    """(name, fields) of a frame that comes up."""
+    name = FRAMES.name(number)
+    assert FRAMES.by_name[name].direction.name in ("both", "up")
+    cursor = Cursor(body)
+    values = {f.name: cursor.field(f) for f in FRAMES.fields(name)}
+    cursor.end()
+    return name, values
 
 
 @dataclass
@@ -202,25 +123,25 @@ class Record:
     payload: bytes
 
     def end(self):
-        f = Fields(self.payload)
+        f = Cursor(self.payload)
         end = End(REASONS[f.number("B")], f.number("i"), f.number("i"),
                   f.number("Q"), f.number("Q"), f.number("Q"),
-                  f.number("Q"), f.text().decode(), f.number("Q"),
+                  f.number("Q"), f.bytes().decode(), f.number("Q"),
                   f.number("I"))
         f.end()
         return end
 
     def run_end(self):
-        f = Fields(self.payload)
+        f = Cursor(self.payload)
         end = RunEnd(REASONS[f.number("B")], bool(f.number("B")),
                      bool(f.number("B")), f.number("H"))
         f.end()
         return end
 
     def left(self):
-        f = Fields(self.payload)
+        f = Cursor(self.payload)
         count, killed, shown = (f.number(c) for c in "IBB")
-        left = [(f.number("I"), f.number("I"), f.text().decode())
+        left = [(f.number("I"), f.number("I"), f.bytes().decode())
                 for _ in range(shown)]
         f.end()
         return Left(count, bool(killed), left)
@@ -252,13 +173,13 @@ class LeftList:
 
 def unpack_leftlist(data):
     """common/leftlist.h"""
-    f = Fields(data)
+    f = Cursor(data)
     total, count, killed, n = (f.number("I") for _ in range(4))
     processes = [(f.number("I"), f.number("I"), f.number("H"),
-                  f.text().decode()) for _ in range(n)]
+                  f.bytes().decode()) for _ in range(n)]
     states = ("running", "ended", "killed", "disk_full")
     logs = [LeftLog(f.number("H"), states[f.number("B")], f.number("Q"),
-                    f.text()) for _ in range(f.number("I"))]
+                    f.bytes()) for _ in range(f.number("I"))]
     f.end()
     return LeftList(total, count, killed, processes, logs)
 
