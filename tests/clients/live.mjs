@@ -7,11 +7,11 @@
 import assert from "node:assert/strict";
 import { randomInt, randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
+import { until as untilIn, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const LIMIT_MS = 120_000;
@@ -19,11 +19,7 @@ const POLL_MS = 5;
 const GONE_MS = 10 * 100;
 const TIMEOUT_MS = 4_000; // of a client that does not wait for the end
 
-const url = process.argv[2];
-if (url === undefined) {
-  console.error("usage: node live.mjs URL");
-  process.exit(2);
-}
+const [url] = wanted("URL");
 
 const client = new Client({ name: "live", version: "1" });
 const transport = new StreamableHTTPClientTransport(new URL(url));
@@ -58,13 +54,7 @@ async function canceledRuns() {
     text.match(/^mcp_runs_total\{status="canceled"\} (\d+)$/m)[1]);
 }
 
-async function until(condition) {
-  const end = Date.now() + LIMIT_MS;
-  while (!await condition()) {
-    assert.ok(Date.now() < end, "it did not happen in time");
-    await sleep(POLL_MS);
-  }
-}
+const until = (check) => untilIn(String(check), check, LIMIT_MS, POLL_MS);
 
 // Processes of this host, sandboxes' included, with this command line.
 function onHost(pattern) {

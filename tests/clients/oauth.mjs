@@ -3,12 +3,9 @@
 //
 // Prints TAP.  WORK is an empty directory for the server's data.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readlinkSync, readdirSync } from "node:fs";
 import http from "node:http";
-import { createServer } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { ClientCredentialsProvider } from
@@ -16,46 +13,17 @@ import { ClientCredentialsProvider } from
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { startIssuer } from "./issuer.mjs";
+import { LIMIT_MS, freePort, startServer, until, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
-const LIMIT_MS = 60_000;
-const [build, work] = process.argv.slice(2);
-if (work === undefined) {
-  console.error("usage: node oauth.mjs BUILD WORK");
-  process.exit(2);
-}
-
+const [build, work] = wanted("BUILD", "WORK");
 // Its own URL is what tokens are for, so the port must be known before.
-function freePort() {
-  return new Promise((done) => {
-    const s = createServer();
-    s.listen(0, "127.0.0.1", () => {
-      const { port } = s.address();
-      s.close(() => done(port));
-    });
-  });
-}
-
-async function until(what, condition) {
-  const end = Date.now() + LIMIT_MS;
-  while (!await condition()) {
-    assert.ok(Date.now() < end, `not in time: ${what}`);
-    await sleep(20);
-  }
-}
-
 const port = await freePort();
 const base = `http://127.0.0.1:${port}`;
 const url = `${base}/mcp`;
 const issuer = await startIssuer(url);
-const server = spawn(`${build}/mcp-sandboxd`, [], {
-  stdio: ["ignore", "ignore", "inherit"],
-  env: { ...process.env, PORT: String(port), DATA_DIR: `${work}/data`,
-    INSTANCE: `oauth-${process.pid}`, RUN_AS_FRONT: "", RUN_AS_WORKER: "",
-    RUN_AS_KEYS: "", OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: url },
-});
-process.on("exit", () => server.kill());
-const ended = new Promise((done) => server.on("exit", done));
+const server = await startServer(build, work, "oauth",
+  { PORT: String(port), OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: url });
 
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
 const get = (path, token) =>
@@ -133,17 +101,13 @@ function frontPid() {
       return /^\d+$/.test(pid) &&
         readlinkSync(`/proc/${pid}/exe`).endsWith("mcp-sandboxd-front") &&
         readFileSync(`/proc/${pid}/status`, "utf8")
-          .includes(`PPid:\t${server.pid}\n`);
+          .includes(`PPid:\t${server.child.pid}\n`);
     } catch {
       return false;
     }
   });
 }
 
-const ready = async () =>
-  (await fetch(`${base}/readyz`).catch(() => ({ ok: false }))).ok;
-
-await until("ready", ready);
 await runSteps([
   ["a request without a token is led to the issuer", async () => {
     const answer = await get("/mcp");
@@ -265,7 +229,7 @@ await runSteps([
   ["a front that died gets them again", async () => {
     const token = await issuer.token("rs");
     process.kill(Number(frontPid()), "SIGKILL");
-    await until("ready again", ready);
+    await until("ready again", server.isReady);
     await until("keys again", async () => await status(token) === 200);
   }],
   ["the audit has the subject and the issuer", async () => {
@@ -278,8 +242,8 @@ await runSteps([
     assert.equal(row.detail, issuer.url);
   }],
   ["it ends", async () => {
-    server.kill();
-    assert.equal(await ended, 0);
+    server.child.kill();
+    assert.equal(await server.ended, 0);
     await issuer.close();
   }],
 ]);

@@ -5,46 +5,24 @@
 // makes the requests.  Prints TAP.  WORK is an empty directory for the server's
 // data.
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { Agent, request } from "node:http";
-import { createServer } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { startIssuer } from "./issuer.mjs";
 import { checkDocument, checkServer } from "./openapi_check.mjs";
+import { LIMIT_MS, freePort, startServer, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
-const LIMIT_MS = 60_000;
 const SHOWN = 20;
-const [build, work] = process.argv.slice(2);
-if (work === undefined) {
-  console.error("usage: node openapi.mjs BUILD WORK");
-  process.exit(2);
-}
-
-function freePort() {
-  return new Promise((done) => {
-    const s = createServer();
-    s.listen(0, "127.0.0.1", () => {
-      const { port } = s.address();
-      s.close(() => done(port));
-    });
-  });
-}
-
+const [build, work] = wanted("BUILD", "WORK");
 const port = await freePort();
 const base = `http://127.0.0.1:${port}`;
 const issuer = await startIssuer(`${base}/mcp`);
-const env = { ...process.env, PORT: String(port), DATA_DIR: `${work}/data`,
-  INSTANCE: `openapi-${process.pid}`, RUN_AS_FRONT: "", RUN_AS_WORKER: "",
-  RUN_AS_KEYS: "", RUN_AS_COURIER: "", WEBHOOKS: "true",
-  OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: `${base}/mcp` };
-const server = spawn(`${build}/mcp-sandboxd`, [],
-  { stdio: ["ignore", "ignore", "inherit"], env });
-process.on("exit", () => server.kill());
-const ended = new Promise((done) => server.on("exit", done));
+const server = await startServer(build, work, "openapi",
+  { PORT: String(port), WEBHOOKS: "true", OAUTH_ISSUER: issuer.url,
+    OAUTH_AUDIENCE: `${base}/mcp` });
 
 const agent = new Agent({ keepAlive: true, maxSockets: 4 });
 
@@ -106,11 +84,6 @@ async function addWebhook() {
 }
 
 async function settle() {
-  const end = Date.now() + LIMIT_MS;
-  while ((await send("GET", "/readyz").catch(() => ({}))).status !== 200) {
-    assert.ok(Date.now() < end && server.exitCode === null, "no server");
-    await sleep(50);
-  }
   for (const name of ["acme", "spare"])
     await administer("POST", "/api/v1/tenants",
       { name, quotas: { webhooks: 1000 } });
@@ -283,10 +256,10 @@ await runSteps([
   ["the server ends", async () => {
     await box.close();
     agent.destroy();
-    server.kill();
-    await ended;
+    server.child.kill();
+    await server.ended;
     execFileSync(`${build}/mcp-sandboxd`,
-      ["purge", "--yes"], { env, stdio: "ignore" });
+      ["purge", "--yes"], { env: server.env, stdio: "ignore" });
     await issuer.stop?.();
   }],
 ]);

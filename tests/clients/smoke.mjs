@@ -8,6 +8,7 @@ import Ajv from "ajv/dist/2020.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const LIMIT_MS = 120_000;
@@ -16,11 +17,7 @@ const SIX = [
   "initialize_sandbox", "execute_code", "stop_sandbox",
 ];
 
-const url = process.argv[2];
-if (url === undefined) {
-  console.error("usage: node smoke.mjs URL");
-  process.exit(2);
-}
+const [url] = wanted("URL");
 
 const client = new Client({ name: "smoke", version: "1" });
 const transport = new StreamableHTTPClientTransport(new URL(url));

@@ -4,26 +4,19 @@
 // The lines that docs/webhooks.md has for Node are run as they stand.  Prints
 // TAP.  WORK is an empty directory for the server's data.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { Webhook } from "standardwebhooks";
+import { startServer, until, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
-const LIMIT_MS = 60_000;
-const [build, work] = process.argv.slice(2);
-if (work === undefined) {
-  console.error("usage: node webhooks.mjs BUILD WORK");
-  process.exit(2);
-}
+const [build, work] = wanted("BUILD", "WORK");
 
 // ---- a receiver
 
@@ -39,32 +32,11 @@ const receiver = createServer((request, answer) => {
 });
 await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
 
-async function until(what, check) {
-  const end = Date.now() + LIMIT_MS;
-  for (;;) {
-    const value = await check();
-    if (value) return value;
-    assert.ok(Date.now() < end, `no ${what}`);
-    await sleep(50);
-  }
-}
-
 // ---- a server
 
-const server = spawn(`${build}/mcp-sandboxd`, [], {
-  stdio: ["ignore", "ignore", "pipe"],
-  env: { ...process.env, PORT: "0", DATA_DIR: `${work}/data`,
-    INSTANCE: `webhooks-${process.pid}`, RUN_AS_FRONT: "", RUN_AS_WORKER: "",
-    RUN_AS_COURIER: "", WEBHOOKS: "true", WEBHOOK_ALLOW: "127.0.0.1",
-    WEBHOOK_ALLOW_HTTP: "true" },
-});
-process.on("exit", () => server.kill());
-const ended = new Promise((done) => server.on("exit", done));
-let base;
-createInterface({ input: server.stderr }).on("line", (line) => {
-  console.error(line);
-  base ??= /listening on (http:\S+:\d+)/.exec(line)?.[1];
-});
+const server = await startServer(build, work, "webhooks",
+  { WEBHOOKS: "true", WEBHOOK_ALLOW: "127.0.0.1", WEBHOOK_ALLOW_HTTP: "true" });
+const { base } = server;
 
 async function rest(method, path, body) {
   const answer = await fetch(`${base}/api/v1/webhooks${path}`,
@@ -102,11 +74,6 @@ async function verifierOfPage() {
 let hook, verify;
 
 await runSteps([
-  ["the server is there", () => until("server", async () => {
-    assert.equal(server.exitCode, null);
-    return base !== undefined &&
-      (await fetch(`${base}/readyz`).catch(() => ({}))).status === 200;
-  })],
   ["the page's lines are a program", async () => {
     verify = await verifierOfPage();
   }],
@@ -150,8 +117,8 @@ await runSteps([
       /signature/i);
   }],
   ["the server ends", async () => {
-    server.kill();
-    await ended;
+    server.child.kill();
+    await server.ended;
     receiver.closeAllConnections();
     receiver.close();
   }],

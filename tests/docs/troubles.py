@@ -38,6 +38,8 @@ SAYING = {
     "xasprintf": ("supervisor/core/run_row.c",),
     "xstrdup": ("supervisor/core/run_row.c",),
 }
+# What a function puts before its text.
+BEFORE = {"note": "artifact extraction: "}
 NOT_FOR_USERS = ("ERR_SYS", "ERR_PROTO")
 # Texts that no user is told, and why.
 INTERNAL = {
@@ -133,6 +135,7 @@ def said():
                     continue
                 line = source.count("\n", 0, call.start()) + 1
                 for text in texts_of(given):
+                    text = BEFORE.get(function, "") + text
                     if re.search("[a-z]{2}|[A-Z]{2}", text) and \
                             " " in text and \
                             not is_one(text, INTERNAL_TEXTS):

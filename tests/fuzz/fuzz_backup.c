@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "supervisor/ctl/ctl_archive.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static int
 any_manifest_cb(const char *manifest, void *arg, struct err *e)
@@ -23,8 +22,7 @@ any_manifest_cb(const char *manifest, void *arg, struct err *e)
 static void
 told_cb(uint64_t bytes, void *arg)
 {
-	if (bytes > *(const size_t *)arg)
-		abort();
+	REQUIRE(bytes <= *(const size_t *)arg);
 }
 
 static int
@@ -34,8 +32,7 @@ dropped_cb(const char *name, const struct ctl_archive_blob *blob, void *arg,
 	(void)arg;
 	(void)e;
 	(void)blob;
-	if (name[0] == '\0')
-		abort();
+	REQUIRE(name[0] != '\0');
 	return 0;
 }
 
@@ -65,14 +62,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    lseek(fd, 0, SEEK_SET) == -1)
 		abort();
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir == -1)
-		abort();
+	REQUIRE(dir != -1);
 	if (ctl_archive_read(fd, dir, &ops, &size, &found, &e) != 0 &&
 	    e.msg[0] == '\0')
 		abort();
 	(void)close(dir);
 	(void)close(fd);
-	if (nftw(top, remove_cb, 8, FTW_DEPTH | FTW_PHYS) != 0)
-		abort();
+	REQUIRE(nftw(top, remove_cb, 8, FTW_DEPTH | FTW_PHYS) == 0);
 	return 0;
 }

@@ -1,8 +1,7 @@
 /* fuzz_conf.c - configuration files.
  * libs: common */
 #include "common/conf.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static int
 set_cb(const char *key, const char *value, void *arg, struct err *e)
@@ -16,8 +15,7 @@ send_cb(const char *key, const char *value, void *arg)
 {
 	struct err e;
 
-	if (conf_set(arg, key, value, &e) != 0)
-		abort();
+	REQUIRE(conf_set(arg, key, value, &e) == 0);
 }
 
 int

@@ -1,20 +1,17 @@
 /* fuzz_engine_json.c - whatever an engine may answer.  The first byte says
  * which question it answers.
  * libs: worker common */
-#include "common/xmalloc.h"
+#include "tests/fuzz/fuzz.h"
 #include "worker/docker/answer.h"
 #include "worker/docker/isolation.h"
 #include "worker/docker/docker.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check_text(const char *s, size_t max)
 {
 	size_t n = strnlen(s, max);
 
-	if (n == max)
-		abort();
+	REQUIRE(n != max);
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
 			abort();
@@ -43,8 +40,7 @@ read_list(const char *s, size_t n)
 	if (answer_list(s, n, "i", &list, &count, &e) != 0)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (!policy_is_id(list[i].handle.id))
-			abort();
+		REQUIRE(policy_is_id(list[i].handle.id));
 	free(list);
 }
 

@@ -1,15 +1,7 @@
 /* fuzz_etag.c - lists of entity tags, as anybody may send them.  The first
  * line is a tag of ours without its quotes, the others are the list. */
-#include "common/xmalloc.h"
 #include "supervisor/front/etag.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 static void
 check(const char *list, const char *tag)
@@ -34,17 +26,13 @@ check(const char *list, const char *tag)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	AUTO(auto_free) char *text = xcalloc(1, size + 1);
+	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
 	AUTO(auto_free) char *tag = NULL;
 	char ours[ETAG_BYTES];
-	char *list;
+	char *list = fuzz_cut_line(text);
 
-	if (size > 0)
-		memcpy(text, data, size);
-	list = strchr(text, '\n');
 	if (list == NULL)
 		return 0;
-	*list++ = '\0';
 	etag_of_bytes(data, size, ours);
 	check(list, ours);
 	tag = xasprintf("\"%s\"", text);

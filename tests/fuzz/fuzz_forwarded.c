@@ -1,16 +1,8 @@
 /* fuzz_forwarded.c - X-Forwarded-For, -Proto and -Host, as anybody may send
  * them.  The first line is an entry of TRUSTED_PROXIES, the others are lines
  * of a header, the last line of the request first. */
-#include "common/xmalloc.h"
 #include "supervisor/http/forwarded.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 /* What it is known as is an address again. */
 static void
@@ -57,19 +49,14 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct forwarded_proxies proxies;
-	char *text = xcalloc(1, size + 1), *rest;
+	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
+	char *rest = fuzz_cut_line(text);
 	char *list[2] = {text, NULL};
 	struct err e;
 
-	if (size > 0)
-		memcpy(text, data, size);
-	rest = strchr(text, '\n');
-	if (rest != NULL)
-		*rest++ = '\0';
 	if (forwarded_parse_proxies(list, &proxies, &e) != 0)
 		REQUIRE(e.msg[0] != '\0');
 	else
 		walk(&proxies, rest);
-	free(text);
 	return 0;
 }

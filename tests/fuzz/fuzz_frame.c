@@ -1,8 +1,7 @@
 /* fuzz_frame.c - the link's frames, as they come out of a byte stream.
  * libs: common */
 #include "common/msg/frame_gen.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* Each frame of the list, both ways: what decodes is encoded again, and must
  * be the same bytes. */

@@ -8,17 +8,9 @@
  */
 #include <sqlite3.h>
 
-#include "common/xmalloc.h"
 #include "supervisor/store/history_parse.h"
 #include "supervisor/store/history_words.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 static const struct tenant_id tenant = {17};
 
@@ -89,10 +81,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
-	char *rest = strchr(text, '\n');
+	char *rest = fuzz_cut_line(text);
 
-	if (rest != NULL)
-		*rest++ = '\0';
 	try_cursor(text);
 	try_text(rest == NULL ? text : rest);
 	return 0;

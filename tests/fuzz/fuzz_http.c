@@ -16,17 +16,9 @@
 #include <event2/event.h>
 
 #include "common/base.h"
-#include "common/xmalloc.h"
 #include "supervisor/http/http.h"
 #include "supervisor/http/range.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 static struct event_base *base;
 static struct http_server *server;

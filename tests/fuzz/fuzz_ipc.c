@@ -16,9 +16,8 @@
 
 #include "common/msg/codec.h"
 #include "common/msg/msg_gen.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/common/codec_any.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct seen {
 	unsigned int way;
@@ -259,8 +258,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)close(fds[1]);
 	for (int i = 0; i < 100 && s.closes == 0; i++)
 		(void)event_base_loop(base, EVLOOP_NONBLOCK);
-	if (s.closes != 1)
-		abort();
+	REQUIRE(s.closes == 1);
 	ipc_chan_free(c);
 	return 0;
 }

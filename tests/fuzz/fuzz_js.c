@@ -2,8 +2,7 @@
  * any bytes must become a string that does.
  * libs: common */
 #include "common/js.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define DEPTH_MAX 32
 

@@ -6,17 +6,9 @@
  * none, two known ones are taken.
  */
 #include "common/conf.h"
-#include "common/xmalloc.h"
 #include "supervisor/front/claims.h"
 #include "supervisor/front/jwt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 /* Of RFC 7515 and 8037, whose private keys are not here. */
 static const char known[] =
@@ -81,17 +73,12 @@ try_token(const char *token, const struct jwks *keys)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = xcalloc(1, size + 1), *rest;
+	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
+	char *rest = fuzz_cut_line(text);
 	struct jwks *keys;
 
-	if (size > 0)
-		memcpy(text, data, size);
-	rest = strchr(text, '\n');
-	if (rest != NULL)
-		*rest++ = '\0';
 	keys = rest == NULL ? read_keys("", 0) : read_keys(rest, strlen(rest));
 	try_token(text, keys);
 	jwks_free(keys);
-	free(text);
 	return 0;
 }

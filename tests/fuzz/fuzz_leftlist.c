@@ -4,8 +4,7 @@
 #include "common/leftlist.h"
 #include "common/runlog.h"
 #include "common/runspec.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void
 check_bounds(const struct leftlist *l)

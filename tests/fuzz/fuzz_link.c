@@ -11,14 +11,13 @@
 #include "common/msg/msg_gen.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "tests/fuzz/fuzz.h"
 #include "worker/tasks.h"
 #include "worker/copy.h"
 #include "worker/copy_clock.h"
 #include "worker/link/peer.h"
 #include "worker/said.h"
 #include "worker/task.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define RUNS 3
 #define ASKS 2
@@ -109,8 +108,7 @@ on_down(const struct err *why, void *arg)
 		task_detach(runs[i]);
 	copy_detach(copy);
 	box_asks_detach(asks);
-	if (asks_host.open != 0)
-		abort();
+	REQUIRE(asks_host.open == 0);
 }
 
 static void
@@ -149,8 +147,7 @@ make_parts(const struct copy_host *copy_host)
 		    .ncommands = 2};
 
 		(void)fcntl(s.spool, F_SETFL, O_APPEND);
-		if (task_new(host, &s, &task_ops, NULL, &runs[i], &e) != 0)
-			abort();
+		REQUIRE(task_new(host, &s, &task_ops, NULL, &runs[i], &e) == 0);
 	}
 	copy = copy_new(copy_host, 1);
 	asks = box_asks_new(&asks_host, 1);
@@ -178,8 +175,7 @@ say(struct link *l, const uint8_t *data, size_t size)
 	int rc;
 
 	buf_init(&b, 0);
-	if (buf_append(&b, data, size) != 0)
-		abort();
+	REQUIRE(buf_append(&b, data, size) == 0);
 	link_begin(l, dup(silent_agent));
 	while ((rc = frame_next(&b, FRAME_UP_MAX, &f, &e)) == 1) {
 		rc = l->user->on_frame(&f, l->arg, &e);
@@ -191,8 +187,7 @@ say(struct link *l, const uint8_t *data, size_t size)
 		if (buf_len(&l->out) > LINK_OUT_MAX)
 			abort();
 	}
-	if (rc > 0)
-		abort();
+	REQUIRE(rc <= 0);
 	(void)err_set(&e, rc < 0 ? ERR_PROTO : ERR_LOST, "closed");
 	l->user->on_close(&e, l->arg);
 	buf_clear(&b);
@@ -203,8 +198,7 @@ set_up(void)
 {
 	int fds[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == -1)
-		abort();
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != -1);
 	silent_agent = fds[0];
 	base = event_base_new();
 	log_set_level(LOG_ERROR);

@@ -2,12 +2,9 @@
  * belong to it: what is taken keeps its bounds and is encoded the same again.
  * libs: core */
 #include "supervisor/core/log_digest.h"
-
-#include "common/xmalloc.h"
+#include "tests/fuzz/fuzz.h"
 
 #define NCOMMANDS 2
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct log_caps caps = {{64, 32}, 16, 0, 100};
 
@@ -41,8 +38,7 @@ advance(struct log_digest *d, const uint8_t *p, size_t n)
 	const struct runlog_source log = {-1, copy};
 	const struct log_work none = {NULL, 0};
 
-	if (log_digest_advance(d, &log, n, &none, NULL) != 0)
-		abort();
+	REQUIRE(log_digest_advance(d, &log, n, &none, NULL) == 0);
 	check_digest(d);
 	for (uint32_t i = 0; i < d->ncommands; i++)
 		if (d->commands[i].out[0].absent ||

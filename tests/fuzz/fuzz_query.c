@@ -1,16 +1,8 @@
 /* fuzz_query.c - a query as anybody may send it, for a table with a parameter
  * of each kind */
 #include "common/utf8.h"
-#include "common/xmalloc.h"
 #include "supervisor/front/query.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 static const char *const words[] = {"one", "two", NULL};
 
@@ -47,12 +39,10 @@ check(const struct query *q)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = xcalloc(1, size + 1);
+	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
 	struct query q = {0};
 	struct err e = {0};
 
-	if (size > 0)
-		memcpy(text, data, size);
 	if (query_parse(text, &known, 1000, &q, &e) == 0) {
 		check(&q);
 		query_clear(&q);
@@ -61,6 +51,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		REQUIRE(utf8_is_valid(e.msg, strlen(e.msg)));
 		REQUIRE(q.mem == NULL);
 	}
-	free(text);
 	return 0;
 }

@@ -13,14 +13,7 @@
 #include "common/base.h"
 #include "common/clock.h"
 #include "supervisor/mcp/mcp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 struct exchange {
 	int starts, over;

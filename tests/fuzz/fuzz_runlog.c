@@ -3,9 +3,7 @@
  * the order.
  * libs: common */
 #include "common/runlog_scan.h"
-#include "common/xmalloc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 struct seen {
 	size_t records;

@@ -1,8 +1,7 @@
 /* fuzz_runspec.c - what decodes must encode again to the same bytes.
  * libs: common */
 #include "common/runspec.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,16 +4,14 @@
  * libs: tools */
 #include "common/utf8.h"
 #include "supervisor/tools/screen.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void
 check_shown(const struct buf *out)
 {
 	const uint8_t *p = buf_data(out);
 
-	if (!utf8_is_valid(p, buf_len(out)))
-		abort();
+	REQUIRE(utf8_is_valid(p, buf_len(out)));
 	for (size_t i = 0; i < buf_len(out); i++)
 		if ((p[i] < ' ' && p[i] != '\n' && p[i] != '\t') ||
 		    p[i] == 0x7f || (p[i] == 0xc2 && p[i + 1] < 0xa0))
@@ -27,8 +25,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	buf_init(&out, 0);
 	buf_init(&text, 0);
-	if (utf8_append_repaired(&text, data, size) != 0)
-		abort();
+	REQUIRE(utf8_append_repaired(&text, data, size) == 0);
 	screen_show(&out, data, size);
 	check_shown(&out);
 	if (buf_len(&out) > buf_len(&text) ||

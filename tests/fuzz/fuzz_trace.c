@@ -6,14 +6,12 @@
  * ourselves, and of the same trace.
  */
 #include "common/trace.h"
-#include "common/xmalloc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = xstrndup((const char *)data, size);
+	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
 	char next[TRACE_PARENT_LEN + 1];
 	struct trace a = {0}, b = {0};
 
@@ -29,6 +27,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    a.is_sampled != b.is_sampled)
 			abort();
 	}
-	free(text);
 	return 0;
 }

@@ -1,15 +1,7 @@
 /* fuzz_weburl.c - a URL of a webhook, as a tenant gives it: what is taken has
  * one reading, and put together again from its parts is taken again. */
 #include "common/weburl.h"
-#include "common/xmalloc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(cond)                                                          \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
+#include "tests/fuzz/fuzz.h"
 
 static void
 check(const char *text, const struct weburl *u)
@@ -40,16 +32,13 @@ check(const char *text, const struct weburl *u)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = xcalloc(1, size + 1);
+	AUTO(auto_free) char *text = xstrndup((const char *)data, size);
 	struct weburl u;
 	struct err e = {0};
 
-	if (size > 0)
-		memcpy(text, data, size);
 	if (weburl_parse(text, &u, &e) == 0)
 		check(text, &u);
 	else
 		REQUIRE(e.msg[0] != '\0');
-	free(text);
 	return 0;
 }
