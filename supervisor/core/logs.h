@@ -22,7 +22,6 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "supervisor/core/log_digest.h"
-#include "supervisor/core/log_range.h"
 #include "supervisor/core/log_read.h"
 
 #define LOGS_HELD_MAX (16u << 20)

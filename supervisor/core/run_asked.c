@@ -1,9 +1,50 @@
 #include "supervisor/core/run_asked.h"
 
-#include "common/runspec.h"
+#include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/command_texts.h"
 #include "supervisor/core/run_wish.h"
+#include "supervisor/core/secrets.h"
+
+/* ---- what the row of a command says of it */
+
+/* The names of the variables; their values may be secrets and stay out, but
+ * for those that say which secret they are. */
+static char *
+env_names(const struct runspec_command *c)
+{
+	AUTO(auto_json) json_t *o = json_object();
+
+	if (c->nenv == 0)
+		return xstrdup("");
+	for (uint32_t i = 0; i < c->nenv; i++) {
+		AUTO(auto_free)
+		char *key = xstrndup(c->env[i], strcspn(c->env[i], "="));
+		const char *value = strchr(c->env[i], '=') + 1;
+
+		json_object_set_new(o, key,
+		    json_string(
+			secrets_is_reference(value) ? value : ENV_NOT_KEPT));
+	}
+	return js_dump(o);
+}
+
+void
+run_asked_fill_texts(struct store_command *row, const struct runspec_command *c)
+{
+	AUTO(auto_json) json_t *argv = json_array();
+	bool is_shell = (c->flags & RUNSPEC_SHELL) != 0;
+
+	for (uint32_t i = 0; i < c->argc; i++)
+		json_array_append_new(argv, json_string(c->argv[i]));
+	free(row->argv_json);
+	row->argv_json = is_shell ? xstrdup("") : js_dump(argv);
+	xset_text(&row->shell, is_shell ? c->argv[0] : "");
+	xset_text(&row->cwd, c->cwd);
+	free(row->env_json);
+	row->env_json = env_names(c);
+}
+
+/* ---- the spec, and the texts, of a row */
 
 void
 run_asked_note(struct store_run *row)
@@ -74,7 +115,7 @@ fill_cut(struct store_run *row, const struct store_run *from)
 		if (!store_command_is_cut(&row->commands[i]))
 			continue;
 		run_wish_forget_trace(&spec.commands[i], from->trace);
-		command_texts_fill(&row->commands[i], &spec.commands[i]);
+		run_asked_fill_texts(&row->commands[i], &spec.commands[i]);
 	}
 	runspec_clear(&spec);
 }

@@ -15,10 +15,18 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/runspec.h"
 #include "supervisor/store/store.h"
 
 /* Less than it costs to ask the database again. */
 #define RUN_ASKED_KEEP_BYTES STORE_ASKED_KEEP
+
+#define ENV_NOT_KEPT "***" /* in a row, in place of a variable's value */
+
+/* run_asked_fill_texts - shell or argv, cwd and the names of variables, in
+ * place of what the row has */
+void run_asked_fill_texts(
+    struct store_command *row, const struct runspec_command *c);
 
 /* Somebody who reads the texts; part of the reader. */
 struct run_reader {

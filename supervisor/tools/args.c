@@ -12,7 +12,7 @@
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/command_texts.h"
+#include "supervisor/core/run_asked.h"
 #include "supervisor/tools/line_ends.h"
 
 #if RUNSPEC_COMMANDS_MAX > 64
@@ -358,7 +358,7 @@ command_row(
     struct store_command *row, uint32_t index, const struct runspec_command *c)
 {
 	row->index = index;
-	command_texts_fill(row, c);
+	run_asked_fill_texts(row, c);
 	row->error = xstrdup("");
 	row->exit_code = -1;
 	row->timeout_ms = c->timeout_ms;

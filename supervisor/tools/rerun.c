@@ -2,7 +2,7 @@
 
 #include "common/buf.h"
 #include "common/js.h"
-#include "supervisor/core/command_texts.h"
+#include "supervisor/core/run_asked.h"
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/secrets.h"

@@ -25,7 +25,6 @@
 #include "common/msg/msg_gen.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/command_texts.h"
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
@@ -416,7 +415,7 @@ ground_run_of(struct sandbox *sb, bool lock, uint32_t timeout_ms)
 	c->deny = xstrdup("");
 	w.commands = xcalloc(1, sizeof(*w.commands));
 	w.commands[0].timeout_ms = timeout_ms;
-	command_texts_fill(&w.commands[0], c);
+	run_asked_fill_texts(&w.commands[0], c);
 	if (run_create(core_runs(g.core), sb, &w, &r, &e) != 0)
 		fail_msg("%s", e.msg);
 	run_wish_clear(&w);

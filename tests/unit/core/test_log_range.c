@@ -1,5 +1,5 @@
 /* Bytes of a log's output by their place, against the same cut by hand. */
-#include "supervisor/core/log_range.h"
+#include "supervisor/core/log_read.h"
 #include "tests/unit/core/log_fixture.h"
 #include "tests/unit/test.h"
 
