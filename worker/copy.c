@@ -197,7 +197,7 @@ end(struct copy *c)
 	c->host->on_end(c, c->host->arg);
 }
 
-void
+static void
 copy_stop(struct copy *c, const char *why)
 {
 	if (c->state == COPY_ENDED)

@@ -55,8 +55,6 @@ struct copy *copy_new(const struct copy_host *host, uint64_t run);
 void copy_free(struct copy *c);
 void copy_attach(struct copy *c, struct peer *p);
 void copy_detach(struct copy *c);
-/* copy_stop - no more; on_end is called with why noted */
-void copy_stop(struct copy *c, const char *why);
 
 uint32_t copy_files(const struct copy *c);    /* copied */
 const char *copy_error(const struct copy *c); /* "": none */

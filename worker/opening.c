@@ -1,11 +1,11 @@
 /*
  *	COUNT	what there is beside it, where a ceiling wants to know
  *	  |
- *	CREATE	the backend makes it	<--+
- *	  |	  |			   |
- *	  |	NAME is taken: by whom? ---+	its own: go on with it; its
- *	  |				   |	tenant's: removed; not to be
- *seen: |				   |	tried again for NAME_TRIES START
+ *	CREATE	the backend makes it <--+
+ *	  |	  |			|
+ *	  |	NAME is taken ----------+	by its tenant's: that is
+ *removed; |	  |				by one not to be seen: tried |
+ *| its own			again for NAME_TRIES START <---+
  *	  |
  *	INSPECT	is it what was wanted, and does it run?
  *	  |
