@@ -1,11 +1,12 @@
 /*
  *	COUNT	what there is beside it, where a ceiling wants to know
  *	  |
- *	CREATE	the backend makes it <--+
- *	  |	  |			|
- *	  |	NAME is taken ----------+	by its tenant's: that is
- *removed; |	  |				by one not to be seen: tried |
- *| its own			again for NAME_TRIES START <---+
+ *	CREATE	the backend makes it	<--+
+ *	  |	  |			   |
+ *	  |	NAME is taken		---+	removed, when it is its
+ *	  |	  |				tenant's; or tried again, when
+ *	  |	  | it is its own		it is not to be seen
+ *	START <---+
  *	  |
  *	INSPECT	is it what was wanted, and does it run?
  *	  |
