@@ -33,12 +33,13 @@
 #define INDEX_MAX 63
 #define GATES_MAX 8
 #define DRAIN_LOOK_MS 20
+#define FIGURES_MS 1000
 
 struct worker_process {
 	struct worker w;
 	struct child *child;
 	struct ceilings *ceilings;
-	struct event *figures;
+	struct timer *figures;
 	struct timer *drain_look;
 	struct timer *drain_end;
 	bool draining;
@@ -208,15 +209,14 @@ _Static_assert(
 
 /* What was counted goes to the front, which outlives this process. */
 static void
-tell_figures_cb(evutil_socket_t fd, short what, void *arg)
+figures_cb(void *arg)
 {
 	struct worker_process *p = arg;
 	struct buf b;
 
-	(void)fd;
-	(void)what;
 	if (p->w.front == NULL)
 		return;
+	timer_set_ms(p->figures, FIGURES_MS);
 	buf_init(&b, MSG_WORKER_FIGURES_ADDITIONS_MAX);
 	metric_news_write(&b);
 	if (buf_len(&b) > 0)
@@ -224,16 +224,6 @@ tell_figures_cb(evutil_socket_t fd, short what, void *arg)
 		    &(struct msg_worker_figures){
 			.additions = {buf_data(&b), buf_len(&b)}});
 	buf_clear(&b);
-}
-
-static void
-start_figures(struct worker_process *p)
-{
-	static const struct timeval second = {.tv_sec = 1};
-
-	p->figures = event_new(p->w.base, -1, EV_PERSIST, tell_figures_cb, p);
-	if (p->figures == NULL || event_add(p->figures, &second) == -1)
-		fatal(EXIT_MEMORY, "no timer");
 }
 
 static void
@@ -246,7 +236,7 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 		child_die(
 		    p->child, EXIT_PROTO, "a second channel to the front");
 	worker_attach(&p->w, fd, front_closed);
-	start_figures(p);
+	timer_set_ms(p->figures, FIGURES_MS);
 }
 
 static int
@@ -311,6 +301,7 @@ main(int argc, char **argv)
 	process.w.base = base;
 	process.ceilings = ceilings_new();
 	process.drain_look = timer_new(base, drain_look_cb, &process);
+	process.figures = timer_new(base, figures_cb, &process);
 	process.drain_end = timer_new(base, drain_end_cb, &process);
 	(void)child_start(base, MSG_ROLE_WORKER, index, &child_ops, &process);
 	(void)!turns_run(base);

@@ -72,6 +72,14 @@ ground_ask_add(struct ground_asks *q, struct ground_ask ask, const char *what)
 	q->all[q->n++] = ask;
 }
 
+static inline void
+ground_ask_done(struct ground_asks *q, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	ground_ask_add(q, (struct ground_ask){.done_cb = cb, .arg = arg},
+	    backend_handle_text(h));
+}
+
 /* ground_ask_take - the oldest; the test fails when there is none */
 static inline struct ground_ask
 ground_ask_take(struct ground_asks *q)
@@ -110,9 +118,7 @@ ground_start(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
 	(void)b;
-	ground_ask_add(&ground.starts,
-	    (struct ground_ask){.done_cb = cb, .arg = arg},
-	    backend_handle_text(h));
+	ground_ask_done(&ground.starts, h, cb, arg);
 }
 
 static inline void
@@ -130,9 +136,7 @@ ground_remove(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
 	(void)b;
-	ground_ask_add(&ground.removes,
-	    (struct ground_ask){.done_cb = cb, .arg = arg},
-	    backend_handle_text(h));
+	ground_ask_done(&ground.removes, h, cb, arg);
 }
 
 static inline void
@@ -140,9 +144,7 @@ ground_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
 	(void)b;
-	ground_ask_add(&ground.stops,
-	    (struct ground_ask){.done_cb = cb, .arg = arg},
-	    backend_handle_text(h));
+	ground_ask_done(&ground.stops, h, cb, arg);
 }
 
 static inline void
@@ -151,9 +153,7 @@ ground_set_bounds(struct backend *b, const struct backend_handle *h,
 {
 	(void)b;
 	ground.bounds = *bounds;
-	ground_ask_add(&ground.shares,
-	    (struct ground_ask){.done_cb = cb, .arg = arg},
-	    backend_handle_text(h));
+	ground_ask_done(&ground.shares, h, cb, arg);
 }
 
 static inline void
