@@ -131,23 +131,15 @@ load_file(const struct conf *c, const char *path, char **out, struct err *e)
 	return 0;
 }
 
-static char *
-ours(void)
-{
-	char *s = xstrdup(embed_seccomp[0].data);
-
-	s[strcspn(s, "\n")] = '\0';
-	return s;
-}
-
 int
 profile_load(const struct conf *c, char **out, char **path, struct err *e)
 {
 	const char *setting = conf_str(c, CONF_SANDBOX_SECCOMP);
+	const char *ours = embed_seccomp[0].data;
 
 	*path = NULL;
 	if (strcmp(setting, "default") == 0) {
-		*out = ours();
+		*out = xstrndup(ours, strcspn(ours, "\n"));
 		*path = place_find(
 		    "schema/seccomp.json", PKGDATADIR "/seccomp.json");
 		return 0;

@@ -35,8 +35,7 @@ struct door_carrier {
 };
 
 struct door {
-	struct event_base *base;
-	struct linkdirs *dirs;
+	const struct door_carrier *in;
 	struct uuid box;
 	struct link *link;
 	int listen_fd;
@@ -173,7 +172,7 @@ admit(struct door *d, struct err *e)
 	(void)snprintf(path, sizeof(path), "/proc/%lld", (long long)d->pid);
 	if (stat(path, &st) == -1 || st.st_uid == 0 || st.st_uid == geteuid())
 		return 0; /* gone already, or let in as it is */
-	dir = linkdirs_make(d->dirs, &d->box, &ignored, e);
+	dir = linkdirs_make(d->in->dirs, &d->box, &ignored, e);
 	if (dir < 0)
 		return dir;
 	(void)snprintf(
@@ -219,7 +218,7 @@ door_close(struct door *d)
 	(void)event_del(d->on_accept);
 	timer_stop(d->reopen);
 	(void)close(d->listen_fd);
-	later(d->base, door_free_cb, d);
+	later(d->in->base, door_free_cb, d);
 }
 
 /* By a path below /proc: a directory's may be longer than a socket's. */
@@ -266,16 +265,15 @@ door_listen(struct carrier *c, const struct uuid *box, struct link *link,
 	if (fd < 0)
 		return fd;
 	d = xcalloc(1, sizeof(*d));
-	d->base = dc->base;
-	d->dirs = dc->dirs;
+	d->in = dc;
 	d->box = *box;
 	d->link = link;
 	d->listen_fd = fd;
 	d->on_accept =
-	    event_new(d->base, fd, EV_READ | EV_PERSIST, accept_cb, d);
+	    event_new(d->in->base, fd, EV_READ | EV_PERSIST, accept_cb, d);
 	if (d->on_accept == NULL)
 		fatal(EXIT_MEMORY, "no memory for an event");
-	d->reopen = timer_new(d->base, reopen_cb, d);
+	d->reopen = timer_new(d->in->base, reopen_cb, d);
 	*out = d;
 	return 0;
 }
