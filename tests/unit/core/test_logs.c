@@ -371,6 +371,7 @@ close_in_callback(bool all)
 		assert_int_equal(event_base_loop(g.base, EVLOOP_ONCE), 0);
 	assert_in_range(other.calls, 0, 2); /* reads before it */
 	answer_clear(&other);
+	buf_clear(&g.log.b);
 }
 
 TEST(a_callback_may_close_its_view_or_all)
