@@ -35,8 +35,8 @@ struct wire_in {
 };
 
 void wire_in_init(struct wire_in *in, const void *p, size_t n);
-/* wire_get_number - of 1 to 8 bytes */
-uint64_t wire_get_number(struct wire_in *in, size_t bytes);
+/* wire_get_number - of n bytes, 1 to 8 */
+uint64_t wire_get_number(struct wire_in *in, size_t n);
 uint8_t wire_get_u8(struct wire_in *in);
 uint16_t wire_get_u16(struct wire_in *in);
 uint32_t wire_get_u32(struct wire_in *in);

@@ -224,7 +224,7 @@ int
 instance_open(int dir, const char *path, enum instance_takeover takeover,
     char id[INSTANCE_ID_LEN + 1], struct err *e)
 {
-	struct instance_file f;
+	struct instance_file f = {.id = NULL};
 	int rc = read_file(dir, path, &f, e);
 
 	if (rc == 0)
@@ -239,7 +239,7 @@ int
 instance_read(
     int dir, const char *path, char id[INSTANCE_ID_LEN + 1], struct err *e)
 {
-	struct instance_file f;
+	struct instance_file f = {.id = NULL};
 	int rc = read_file(dir, path, &f, e);
 
 	if (rc == 0)
@@ -255,7 +255,7 @@ int
 instance_look(
     int dir, const char *path, enum instance_takeover takeover, struct err *e)
 {
-	struct instance_file f;
+	struct instance_file f = {.id = NULL};
 	int rc = read_file(dir, path, &f, e);
 
 	if (rc <= 0)
