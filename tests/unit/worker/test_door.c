@@ -1,4 +1,5 @@
 #include "tests/unit/worker/fixture.h"
+#include "tests/unit/world.h"
 #include "tests/unit/common/frame_raw.h"
 
 #include <errno.h>
@@ -147,8 +148,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	char command[96];
-
 	(void)state;
 	if (fix.door != NULL)
 		fix.carrier->ops->close(fix.door);
@@ -159,8 +158,7 @@ teardown(void **state)
 	fix.carrier->ops->forget(fix.carrier, &box);
 	free(fix.carrier);
 	linkdirs_close(fix.dirs);
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'", fix.data_dir);
-	assert_int_equal(system(command), 0);
+	world_remove_dir(fix.data_dir);
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 #include "tests/unit/worker/fixture.h"
-
-#include <dirent.h>
+#include "tests/unit/world.h"
 
 #include "worker/backend.h"
 #include "worker/link/linkdir.h"
@@ -43,34 +42,13 @@ setup(void **state)
 	return 0;
 }
 
-static void
-remove_all(const char *path)
-{
-	DIR *d = opendir(path);
-	const struct dirent *entry;
-	char name[512];
-
-	while (d != NULL && (entry = readdir(d)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 ||
-		    strcmp(entry->d_name, "..") == 0)
-			continue;
-		(void)snprintf(
-		    name, sizeof(name), "%s/%s", path, entry->d_name);
-		if (unlink(name) == -1)
-			remove_all(name);
-	}
-	if (d != NULL)
-		(void)closedir(d);
-	(void)rmdir(path);
-}
-
 static int
 teardown(void **state)
 {
 	(void)state;
 	linkdirs_close(links);
 	links = NULL;
-	remove_all(dir);
+	world_remove_dir(dir);
 	return 0;
 }
 
