@@ -305,12 +305,35 @@ answered(struct box *b)
 
 /* ---- taking the container away */
 
+static void
+tell_removed(struct boxes *bs, uint64_t sandbox, int rc, const char *text)
+{
+	msg_send_sandbox_removed(*bs->host->front,
+	    &(struct msg_sandbox_removed){
+		.id = sandbox, .code = rc, .text = text});
+}
+
+/* The container is gone (rc 0), or could not be removed. */
+static void
+gone(struct box *b, int rc, const char *text)
+{
+	if (rc != 0 && b->farewell != BOX_SAY_REMOVED)
+		log_warn("box %s: left to the next sweep: %s", b->name, text);
+	if (b->farewell == BOX_SAY_LOST)
+		msg_send_sandbox_lost(*b->in->host->front,
+		    &(struct msg_sandbox_lost){
+			.id = b->sandbox, .why = b->why});
+	else if (b->farewell == BOX_SAY_REMOVED)
+		tell_removed(b->in, b->sandbox, rc, text);
+	die(b);
+}
+
 /* A container, and what the carrier keeps of its box. */
 struct removal {
 	struct boxes *in;
 	struct box_identity id;
-	backend_done_cb cb;
-	void *arg;
+	struct box *box;  /* NULL: it is not here */
+	uint64_t sandbox; /* whose it was then */
 };
 
 static void
@@ -318,11 +341,18 @@ removal_end(int rc, const struct err *why, void *arg)
 {
 	struct removal *r = arg;
 	struct carrier *c = r->in->host->carrier;
+	const char *text = rc == 0 ? "" : why->msg;
 
 	r->in->removals--;
 	if (rc == 0)
 		c->ops->forget(c, &r->id.uuid);
-	r->cb(rc, why, r->arg);
+	if (r->box != NULL) {
+		gone(r->box, rc, text);
+		answered(r->box);
+	} else {
+		r->in->unknown--;
+		tell_removed(r->in, r->sandbox, rc, text);
+	}
 	free(r);
 }
 
@@ -341,18 +371,17 @@ removal_seen_cb(
 		removal_end(rc, why, r);
 }
 
-/* Without a handle it is looked for by its name, which may be another's: that
- * is left alone.  What is gone already is removed well. */
+/* Without a handle (NULL) it is looked for by its name, which may be
+ * another's: that is left alone.  What is gone already is removed well. */
 static void
-removal_start(struct boxes *bs, const struct box_identity *id, const char *name,
-    const struct backend_handle *h, backend_done_cb cb, void *arg)
+removal_start(const struct removal *start, const char *name,
+    const struct backend_handle *h)
 {
-	struct backend *backend = bs->host->backend;
-	struct removal *r = xcalloc(1, sizeof(*r));
+	struct removal *r = xmemdup(start, sizeof(*start));
+	struct backend *backend = r->in->host->backend;
 	struct backend_handle named;
 
-	*r = (struct removal){bs, *id, cb, arg};
-	bs->removals++;
+	r->in->removals++;
 	if (h != NULL) {
 		backend->ops->remove(backend, h, removal_end, r);
 		return;
@@ -361,40 +390,12 @@ removal_start(struct boxes *bs, const struct box_identity *id, const char *name,
 	backend->ops->inspect(backend, &named, removal_seen_cb, r);
 }
 
-/* The container is gone (rc 0), or could not be removed. */
-static void
-gone(struct box *b, int rc, const char *text)
-{
-	struct ipc_chan *front = *b->in->host->front;
-
-	if (rc != 0 && b->farewell != BOX_SAY_REMOVED)
-		log_warn("box %s: left to the next sweep: %s", b->name, text);
-	if (b->farewell == BOX_SAY_LOST)
-		msg_send_sandbox_lost(front,
-		    &(struct msg_sandbox_lost){
-			.id = b->sandbox, .why = b->why});
-	else if (b->farewell == BOX_SAY_REMOVED)
-		msg_send_sandbox_removed(front,
-		    &(struct msg_sandbox_removed){
-			.id = b->sandbox, .code = rc, .text = text});
-	die(b);
-}
-
-static void
-removed_cb(int rc, const struct err *why, void *arg)
-{
-	struct box *b = arg;
-
-	gone(b, rc, rc == 0 ? "" : why->msg);
-	answered(b);
-}
-
-/* h NULL: only its name is known. */
 static void
 take_away(struct box *b, const struct backend_handle *h)
 {
 	b->awaited++;
-	removal_start(b->in, &b->id, b->name, h, removed_cb, b);
+	removal_start(
+	    &(struct removal){.in = b->in, .id = b->id, .box = b}, b->name, h);
 }
 
 /* No container was made; what the carrier prepared goes. */
@@ -970,40 +971,18 @@ box_remove(struct box *b)
 
 /* A box that is not here: an earlier worker made it, and the front has given it
  * up. */
-struct unknown {
-	struct boxes *in;
-	uint64_t sandbox;
-};
-
-static void
-unknown_removed_cb(int rc, const struct err *why, void *arg)
-{
-	struct unknown *u = arg;
-
-	u->in->unknown--;
-	msg_send_sandbox_removed(*u->in->host->front,
-	    &(struct msg_sandbox_removed){
-		.id = u->sandbox, .code = rc, .text = rc == 0 ? "" : why->msg});
-	free(u);
-}
-
 static void
 remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
     const struct box_identity *id)
 {
-	struct unknown *u;
-
 	if (bs->unknown >= BOXES_UNKNOWN_MAX) {
-		msg_send_sandbox_removed(*bs->host->front,
-		    &(struct msg_sandbox_removed){.id = m->id,
-			.code = ERR_LIMIT,
-			.text = "too many sandboxes are being removed"});
+		tell_removed(bs, m->id, ERR_LIMIT,
+		    "too many sandboxes are being removed");
 		return;
 	}
-	u = xcalloc(1, sizeof(*u));
-	*u = (struct unknown){bs, m->id};
 	bs->unknown++;
-	removal_start(bs, id, m->name, NULL, unknown_removed_cb, u);
+	removal_start(&(struct removal){.in = bs, .id = *id, .sandbox = m->id},
+	    m->name, NULL);
 }
 
 int
