@@ -176,6 +176,20 @@ TEST(a_directory_that_is_shut_is_named)
 	assert_int_equal(rmdir(target) | rmdir(shut), 0);
 }
 
+TEST(what_lies_beside_the_program_is_found_before_what_is_installed)
+{
+	AUTO(auto_free) char *self = realpath("/proc/self/exe", NULL);
+	AUTO(auto_free) char *beside = NULL;
+	AUTO(auto_free) char *installed = NULL;
+
+	assert_non_null(self);
+	beside = place_find(strrchr(self, '/') + 1, "/dev/null");
+	assert_string_equal(beside, self);
+	installed = place_find("no-such-file", "/dev/null");
+	assert_string_equal(installed, "/dev/null");
+	assert_null(place_find("no-such-file", "/no/such/file"));
+}
+
 int
 main(void)
 {
