@@ -844,8 +844,11 @@ core_admit_sandbox(const struct core *c, struct principal *who,
 static int
 admit_to_sandbox(const struct core *c, const struct sandbox *sb, struct err *e)
 {
-	unsigned int n = sb == NULL ? 0 : sched_queue_count(&sb->queue);
+	unsigned int n;
 
+	if (sb == NULL)
+		return 0;
+	n = sched_queue_count(&sb->queue);
 	if (n < most(c, CONF_MAX_SANDBOX_RUNS))
 		return 0;
 	return err_set(e, ERR_LIMIT,
