@@ -5,6 +5,7 @@ what it costs is small beside an exec.
 """
 import json
 import socket
+import threading
 import time
 
 
@@ -136,6 +137,77 @@ class Rival:
         if state["ExitCode"] != 0:
             raise SystemExit(f"exec failed: {state}")
         return self.spent
+
+
+class Mcp:
+    """Our tools on one connection, in as little time of the client's."""
+
+    def __init__(self, port):
+        sock = socket.create_connection(("127.0.0.1", port))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.wire = Wire(sock, f"127.0.0.1:{port}")
+        self.fields = ["Accept: application/json, text/event-stream"]
+        (_, got, _), _ = self.post("initialize", {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"}})
+        self.fields.append("Mcp-Session-Id: " + got["mcp-session-id"])
+
+    def post(self, method, params):
+        """The answer, and the milliseconds that the exchange took."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
+                           "params": params}).encode()
+        answer = self.wire.request("POST", "/mcp", body, self.fields)
+        return answer, self.wire.took
+
+    def call(self, name, arguments):
+        """structuredContent and milliseconds."""
+        (status, _, data), took = self.post(
+            "tools/call", {"name": name, "arguments": arguments})
+        result = json.loads(data).get("result", {"isError": True})
+        if status != 200 or result.get("isError"):
+            raise SystemExit(f"the call failed: {data[:500]!r}")
+        return result["structuredContent"], took
+
+    def run(self, identifier, argv):
+        """Milliseconds."""
+        content, took = self.call("run_sandbox", {
+            "identifier": identifier, "commands": [{"argv": argv}],
+            "options": {"await_completion": True}})
+        if content["final"]["state"] != "completed":
+            raise SystemExit(f"the run failed: {content}")
+        return took
+
+    def code(self, identifier, code):
+        """Milliseconds."""
+        content, took = self.call(
+            "execute_code", {"identifier": identifier, "code": code})
+        if content["status"] != "success":
+            raise SystemExit(f"the code failed: {content}")
+        return took
+
+
+def pss_mib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        return next(int(n.split()[1]) for n in f if n.startswith("Pss:")) / 1024
+
+
+class Peak(threading.Thread):
+    """The largest of what measure() gives, ten times a second."""
+
+    def __init__(self, measure, key=None):
+        super().__init__(daemon=True)
+        self.measure, self.key = measure, key
+        self.most = measure()
+        self.enough = threading.Event()
+
+    def run(self):
+        while not self.enough.wait(0.1):
+            self.most = max(self.most, self.measure(), key=self.key)
+
+    def end(self):
+        self.enough.set()
+        self.join()
+        return self.most
 
 
 def percentile(values, p):

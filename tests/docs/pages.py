@@ -102,6 +102,12 @@ def blocks_of(page, text):
     return out
 
 
+def run(*argv, **more):
+    """What a program came to, with its words as text."""
+    return subprocess.run(argv, text=True, **{
+        "capture_output": True, "check": False, "timeout": 120, **more})
+
+
 def read(page):
     with open(os.path.join(TOP, page), encoding="utf-8") as f:
         return f.read()
@@ -134,8 +140,7 @@ PARSERS = {
 def check_form(block):
     """It parses as what it says it is."""
     if block.language == "sh":
-        done = subprocess.run(["bash", "-n"], input=block.text, text=True,
-                              capture_output=True, check=False)
+        done = run("bash", "-n", input=block.text)
         assert done.returncode == 0, f"{block}: {done.stderr}"
     elif block.language in PARSERS:
         try:

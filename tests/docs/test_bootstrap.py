@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from pages import TOP
+from pages import TOP, run
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0,
                                 reason="places outside the tree are root's")
@@ -73,10 +73,8 @@ class Tree:
         self.stand_in("make")
 
     def __call__(self, *args, **env):
-        return subprocess.run(
-            ["./bootstrap", *args], cwd=self.path, text=True,
-            env={**self.env, **env}, stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=120, check=False)
+        return run("./bootstrap", *args, cwd=self.path,
+                   env={**self.env, **env}, stdin=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -193,10 +191,9 @@ def test_run_says_four_lines_and_leaves_no_more(
         again = tree("run", "--once", PORT="0")
         assert again.returncode == 0, again.stderr
         assert len(again.stdout.splitlines()) == 5  # one of them empty
-        shell = subprocess.run(
-            ["sh", "-c", ". build/env; command -v mcp-sandboxd; "
-             "echo $DOCKER_HOST $SANDBOX_IMAGE"], cwd=tree.path, text=True,
-            env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)
+        shell = run("sh", "-c", ". build/env; command -v mcp-sandboxd; "
+                    "echo $DOCKER_HOST $SANDBOX_IMAGE", cwd=tree.path,
+                    env={"PATH": "/usr/bin:/bin"})
         assert shell.stdout.splitlines() == [
             f"{place}/build/mcp-sandboxd",
             f"{tree.env['DOCKER_HOST']} {tree.env['SANDBOX_IMAGE']}"]
@@ -240,10 +237,10 @@ def test_a_server_that_ends_at_its_start_shows_why(make_tree, build):
 
 def test_a_wait_is_by_the_clock(tree):
     """Not by counting tries, of which each may take its time."""
-    done = subprocess.run(
-        ["bash", "-c", ". bootstrap.d/engine.sh; n=0; slow() { n=$((n + 1)); "
-         "SECONDS=$((SECONDS + 20)); false; }; await 30 slow; echo $? $n"],
-        cwd=tree.path, text=True, capture_output=True, check=True, timeout=60)
+    done = run(
+        "bash", "-c", ". bootstrap.d/engine.sh; n=0; slow() { n=$((n + 1)); "
+        "SECONDS=$((SECONDS + 20)); false; }; await 30 slow; echo $? $n",
+        cwd=tree.path)
     assert done.stdout == "1 2\n"
 
 
@@ -274,16 +271,11 @@ printf x >x; tar -c x | curl -sS --fail --unix-socket {socket} \\
            f"curl -s -o /dev/null -w '%{{http_code}}' --unix-socket {socket} "
            "http://e/images/$SANDBOX_IMAGE/json", "exit 3")
 
-    def has_image():
-        return subprocess.run(
-            ["curl", "-s", "-f", "-o", "/dev/null", "--unix-socket", socket,
-             f"http://e/images/{tree.env['SANDBOX_IMAGE']}/json"],
-            check=False).returncode == 0
-
-    yield tree, has_image
-    subprocess.run(
-        ["curl", "-s", "-o", "/dev/null", "-X", "DELETE", "--unix-socket",
-         socket, f"http://e/images/{tree.env['SANDBOX_IMAGE']}"], check=False)
+    yield tree, lambda: run(
+        "curl", "-s", "-f", "-o", "/dev/null", "--unix-socket", socket,
+        f"http://e/images/{tree.env['SANDBOX_IMAGE']}/json").returncode == 0
+    run("curl", "-s", "-o", "/dev/null", "-X", "DELETE", "--unix-socket",
+        socket, f"http://e/images/{tree.env['SANDBOX_IMAGE']}")
 
 
 def test_check_takes_its_images_from_a_foreign_engine_again(checked):

@@ -1,11 +1,10 @@
 """What docs/clients.md and "mcp-sandboxd clients" say."""
 import json
 import os
-import subprocess
 
 import pytest
 
-from pages import SHOWN_AT, TOP, blocks_of, check_form, read
+from pages import SHOWN_AT, TOP, blocks_of, check_form, read, run
 
 NAMES = ["any", "claude-code", "claude-desktop", "cursor", "vscode", "zed",
          "opencode", "goose", "codex", "langchain", "openai-agents"]
@@ -13,9 +12,7 @@ PAGE = "docs/clients.md"
 
 
 def clients(shell_env, *args, **env):
-    return subprocess.run(
-        ["mcp-sandboxd", "clients", *args], env={**shell_env, **env},
-        capture_output=True, text=True, check=False)
+    return run("mcp-sandboxd", "clients", *args, env={**shell_env, **env})
 
 
 def blocks():
@@ -113,9 +110,7 @@ def test_the_official_client_connects(client, server, shell_env):
     entry = json.loads(json.dumps(parsed["mcpServers"]["sandbox"]).replace(
         SHOWN_AT, f"http://127.0.0.1:{server.port}"))
     folder = os.environ["NODE_CLIENTS"]
-    done = subprocess.run(
-        ["node", os.path.join(TOP, "tests/clients/bridge.mjs"),
-         json.dumps(entry)], cwd=folder, env=shell_env, text=True,
-        capture_output=True, timeout=120, check=False)
+    done = run("node", os.path.join(TOP, "tests/clients/bridge.mjs"),
+               json.dumps(entry), cwd=folder, env=shell_env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "hello from there\n"

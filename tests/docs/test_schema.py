@@ -1,11 +1,10 @@
 """A table of schema/ with a fault ends schema/gen.py, and so the build, with
 the file, the line and what is wrong."""
 import os
-import subprocess
 
 import pytest
 
-from pages import TOP
+from pages import TOP, run
 
 LIST = "list messages\nversion 1\nchannel c\ndirection d\n"
 FRAMES = "list frames\nversion 1\ndirection up max 100\n"
@@ -59,10 +58,8 @@ FAULTS = (
 def test_a_fault_is_told_with_its_line(tmp_path, what, text, why):
     table, out = tmp_path / "table.txt", tmp_path / "out"
     table.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        ["/usr/bin/python3", "-B", os.path.join(TOP, "schema/gen.py"),
-         *what.split(), table, out],
-        capture_output=True, text=True, check=False)
+    done = run("/usr/bin/python3", "-B", os.path.join(TOP, "schema/gen.py"),
+               *what.split(), table, out)
     assert done.returncode == 1
     assert done.stderr.startswith(str(table)) and why in done.stderr
     assert not out.exists()

@@ -1,9 +1,9 @@
 """What is made for shells and for man from the tables of command lines."""
 import os
-import subprocess
 
 import pytest
 
+from pages import run
 from screens import Screen
 
 PAGES = ("mcp-sandboxd.8", "sandboxctl.1", "mcp-sandboxd.conf.5")
@@ -11,15 +11,12 @@ PAGES = ("mcp-sandboxd.8", "sandboxctl.1", "mcp-sandboxd.conf.5")
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_man_page_is_good_man(build, page):
-    done = subprocess.run(
-        ["mandoc", "-Tlint", "-Wwarning", os.path.join(build, "man", page)],
-        capture_output=True, text=True, check=False, timeout=60)
+    done = run("mandoc", "-Tlint", "-Wwarning",
+               os.path.join(build, "man", page))
     # They say which version they are of, and not which day.
     assert [n for n in done.stdout.splitlines()
             if "missing date" not in n] == []
-    shown = subprocess.run(
-        ["mandoc", "-Tutf8", os.path.join(build, "man", page)],
-        capture_output=True, text=True, check=True, timeout=60).stdout
+    shown = run("mandoc", "-Tutf8", os.path.join(build, "man", page)).stdout
     assert shown.count("\n") > 30
 
 
@@ -40,23 +37,20 @@ TYPED = {
 def test_bash_completes(build, line):
     words = line.split(" ")
     function = "_" + words[0].replace("-", "_")
-    done = subprocess.run(
-        ["bash", "-c", f'. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
-         f'{function}; printf "%s\\n" "${{COMPREPLY[@]}}"',
-         os.path.join(build, "completion", words[0]), *words],
-        capture_output=True, text=True, check=True, timeout=60)
-    assert done.stderr == ""
+    done = run("bash", "-c",
+               f'. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+               f'{function}; printf "%s\\n" "${{COMPREPLY[@]}}"',
+               os.path.join(build, "completion", words[0]), *words)
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == TYPED[line]
 
 
 def test_bash_completes_files(build, tmp_path):
     (tmp_path / "one.tar").touch()
-    done = subprocess.run(
-        ["bash", "-c", '. "$0"; complete -p sandboxctl; '
-         "COMP_WORDS=(sandboxctl restore o); COMP_CWORD=2; _sandboxctl; "
-         'echo "${COMPREPLY[@]}"',
-         os.path.join(build, "completion", "sandboxctl")],
-        capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path)
+    done = run("bash", "-c", '. "$0"; complete -p sandboxctl; '
+               "COMP_WORDS=(sandboxctl restore o); COMP_CWORD=2; _sandboxctl; "
+               'echo "${COMPREPLY[@]}"',
+               os.path.join(build, "completion", "sandboxctl"), cwd=tmp_path)
     assert done.stdout.splitlines() == [
         "complete -F _sandboxctl sandboxctl", "one.tar"]
 

@@ -132,6 +132,13 @@ def passed_on(**more):
     return {k: os.environ[k] for k in keep if k in os.environ} | more
 
 
+def write(path, text, mode=0o644):
+    """A file with that text, which others may read."""
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.chmod(path, mode)
+
+
 def proc_status(pid):
     """{name: value} of /proc/PID/status"""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
@@ -203,9 +210,7 @@ class Server:
 
     def write_config(self, *lines):
         """The file that its last argument names."""
-        with open(os.path.join(self.dir, self.args[-1]), "w",
-                  encoding="ascii") as f:
-            f.write("\n".join([*lines, ""]))
+        write(os.path.join(self.dir, self.args[-1]), "\n".join([*lines, ""]))
 
     def start(self, wait=True):
         self.proc = subprocess.Popen(

@@ -10,6 +10,7 @@ import uuid
 import pytest
 
 from client import TOO_MUCH, wait_for
+from server import write
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))), "agent"))
@@ -131,15 +132,12 @@ def write_fake_agent(path):
     line = wire.pack_frame(
         "SAID", level=2, what=wire.SAID_WHATS.index("DISK_FULL"),
         run=uuid.uuid4(), text='x\n{"msg":"forged"}\x1b[2J')
-    with open(path, "w", encoding="ascii") as f:
-        f.write(FAKE_AGENT.format(
-            hello=wire.pack_frame("HELLO", version=wire.VERSION,
-                                  boot=uuid.uuid4()) +
-            wire.pack_frame("HELLO_END"),
-            ping=wire.FRAMES.number("PING"), pong=wire.FRAMES.number("PONG"),
-            rounds=FLOOD // 1000, line=line,
-            last=wire.pack_frame("SAID", level=2, text="over")))
-    os.chmod(path, 0o755)
+    write(path, FAKE_AGENT.format(
+        hello=wire.pack_frame("HELLO", version=wire.VERSION,
+                              boot=uuid.uuid4()) +
+        wire.pack_frame("HELLO_END"), ping=wire.FRAMES.number("PING"),
+        pong=wire.FRAMES.number("PONG"), rounds=FLOOD // 1000, line=line,
+        last=wire.pack_frame("SAID", level=2, text="over")), 0o755)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from client import wait_for
-from server import memory_kib
+from server import memory_kib, write
 
 
 class Proxy:
@@ -146,8 +146,7 @@ def test_an_image_that_comes_later_makes_a_server_ready(make_server, engine):
         engine.request("DELETE", f"/images/{name}:1?noprune=1")
     wait_not_ready(server)
     dockerfile = os.path.join(server.dir, "Dockerfile")
-    with open(dockerfile, "w", encoding="ascii") as f:
-        f.write("FROM scratch\n")
+    write(dockerfile, "FROM scratch\n")
     make_server(env={
         "SANDBOX_IMAGE": "localhost/mcp-sandboxd/never:1",
         "SANDBOX_DOCKERFILE_PATH": dockerfile})  # it becomes ready

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from client import wait_for
-from server import passed_on
+from server import passed_on, write
 from tenants import Tenant
 from test_webhooks import ON, add, deliveries, numbers, wait_taken
 
@@ -29,10 +29,8 @@ class NameServer:
         self.build = tempfile.mkdtemp(prefix="mcp-sandboxd-names-")
         os.chmod(self.build, 0o755)
         self.config = os.path.join(self.build, "resolv.conf")
-        with open(self.config, "w", encoding="ascii") as f:
-            f.write(f"nameserver {address}\n"
-                    "options timeout:30 attempts:5\n")
-        os.chmod(self.config, 0o644)
+        write(self.config, f"nameserver {address}\n"
+              "options timeout:30 attempts:5\n")
         self.wrap(build)
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
@@ -50,12 +48,10 @@ class NameServer:
     def wrap(self, build):
         for name in ("mcp-sandboxd", "mcp-sandboxd-keys"):
             program = os.path.join(self.build, name)
-            with open(program, "w", encoding="ascii") as f:
-                f.write("#!/bin/sh\n"
-                        "exec unshare -m --propagation private sh -ec '"
-                        f"mount --bind {self.config} /etc/resolv.conf\n"
-                        f'exec {build}/{name} "$@"\' sh "$@"\n')
-            os.chmod(program, 0o755)
+            write(program, "#!/bin/sh\n"
+                  "exec unshare -m --propagation private sh -ec '"
+                  f"mount --bind {self.config} /etc/resolv.conf\n"
+                  f'exec {build}/{name} "$@"\' sh "$@"\n', 0o755)
         os.symlink(os.path.join(build, "sandboxctl"),
                    os.path.join(self.build, "sandboxctl"))
 

@@ -6,12 +6,6 @@ import pytest
 
 from client import wait_for
 
-SLEEPERS = {
-    "plain": "sleep 300 &",
-    "nohup": "nohup sleep 300 >/dev/null 2>&1 &",
-    "setsid, double fork": "(setsid sh -c 'sleep 300 &' &); sleep 0.2",
-    "holds stdout": "(exec sleep 300) & echo out",
-}
 FETCH = ("python3 -c \"import urllib.request as r, time\n"
          "for i in range(200):\n"
          "    try: print(r.urlopen('http://127.0.0.1:8765/page').read()"
@@ -41,9 +35,9 @@ def refused(client, final, action, process):
                        process=process)
 
 
-@pytest.mark.parametrize("text", SLEEPERS.values(), ids=SLEEPERS.keys())
-def test_what_is_left_lives_on_and_is_killed(client, sandbox, text):
-    final = client.run(sandbox, text)
+# However it is left: tests/agent/test_remnants.py.
+def test_what_is_left_lives_on_and_is_killed(client, sandbox):
+    final = client.run(sandbox, "(exec sleep 300) & echo out")
     assert (final["state"], final["end_reason"]) == ("completed", "exit")
     left = left_of(final)
     assert left["count"] == 1

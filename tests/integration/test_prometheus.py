@@ -14,6 +14,7 @@ import urllib.request
 import pytest
 
 from client import wait_for
+from server import write
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -50,12 +51,9 @@ class Prometheus:
 
     def __init__(self, programs, port, token=""):
         self.dir = tempfile.mkdtemp(prefix="mcp-sandboxd-prometheus-")
-        with open(os.path.join(self.dir, "token"), "w",
-                  encoding="utf-8") as f:
-            f.write(token or "none")
+        write(os.path.join(self.dir, "token"), token or "none")
         self.config = os.path.join(self.dir, "prometheus.yml")
-        with open(self.config, "w", encoding="utf-8") as f:
-            f.write(CONFIG.format(dir=self.dir, port=port))
+        write(self.config, CONFIG.format(dir=self.dir, port=port))
         for name in ("alerts", "recording"):
             self.write_rules(name)
         # Held while it runs: nobody else is given that port meanwhile.
@@ -80,10 +78,8 @@ class Prometheus:
         somewhere within one."""
         with open(os.path.join(DOCS, name + ".yml"), encoding="utf-8") as f:
             text = f.read()
-        with open(os.path.join(self.dir, name + ".rules.yml"), "w",
-                  encoding="utf-8") as f:
-            f.write(re.sub(r"^( +interval:) .*$", r"\1 1s", text,
-                           flags=re.M))
+        write(os.path.join(self.dir, name + ".rules.yml"),
+              re.sub(r"^( +interval:) .*$", r"\1 1s", text, flags=re.M))
 
     def ask(self, path, **query):
         """-> what the API has, or None while there is nobody"""

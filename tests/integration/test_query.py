@@ -91,27 +91,6 @@ def test_all_runs_are_listed_newest_first(ground):
     assert ground.get("runs")["total"] is None
 
 
-@pytest.mark.parametrize("query, total", [
-    ({"state": "running"}, 1), ({"state": "queued"}, 1),
-    ({"state": "queued", "identifier": "three"}, 1),
-    ({"state": "queued", "identifier": "two"}, 0),
-    ({"state": "running", "tool": "execute_code"}, 0),
-    ({"state": "running", "principal": "nobody"}, 0),
-    ({"state": "running", "since": "-1h"}, 1),
-    ({"state": "running", "until": "-1h"}, 0),
-    ({"state": "running", "q": "sleep"}, 0),
-    ({"state": "running", "exit_code": 0}, 0),
-    ({"state": "queued", "sort": "duration"}, 0),
-    ({"state": "failed"}, 2),
-])
-def test_totals_are_of_what_the_filters_let_pass(ground, query, total):
-    answer = ground.get("runs", count="true", **query)
-    assert answer["total"] == total == len(answer["runs"])
-    assert answer["total_is_at_least"] is False
-    page = ground.client.call("list_runs", count=True, **query)
-    assert page["total"] == total == len(page["runs"])
-
-
 def test_a_total_of_a_sandbox_counts_by_its_name_and_id(ground):
     box = ground.get("sandboxes", identifier="three")["sandboxes"][0]
     for name in (box["name"], box["sandbox_id"]):
@@ -133,6 +112,14 @@ def test_a_line_has_what_the_record_has(ground):
     ({"state": "failed"}, ("exit3", "timeout")),
     ({"state": "running"}, ("running",)),
     ({"state": "queued"}, ("queued",)),
+    ({"state": "queued", "identifier": "three"}, ("queued",)),
+    ({"state": "queued", "identifier": "two"}, ()),
+    ({"state": "running", "tool": "execute_code"}, ()),
+    ({"state": "running", "principal": "nobody"}, ()),
+    ({"state": "running", "since": "-1h"}, ("running",)),
+    ({"state": "running", "until": "-1h"}, ()),
+    ({"state": "running", "q": "sleep"}, ()),
+    ({"state": "running", "exit_code": 0}, ()),
     ({"state": "canceled"}, ()),
     ({"end_reason": "timeout"}, ("timeout",)),
     ({"exit_code": 3}, ("exit3",)),
@@ -153,7 +140,13 @@ def test_a_line_has_what_the_record_has(ground):
     ({"since": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z"}, ()),
 ])
 def test_each_filter_lets_its_runs_pass(ground, query, names):
-    assert ground.listed(**query) == newest(*names)
+    whole = ground.get("runs", count="true", **query)
+    assert [ground.names[r["run_id"]] for r in whole["runs"]] == newest(*names)
+    assert (whole["total"], whole["total_is_at_least"]) == (len(names), False)
+    page = ground.client.call("list_runs", limit=100, count=True, **query)
+    assert page["total"] == len(names) == len(page["runs"])
+    for line, run in zip(page["runs"], whole["runs"]):
+        assert {k: run[k] for k in line} == line
     lines = ground.ask("export", sort="-created", **query).decode()
     assert [ground.names[json.loads(n)["run_id"]]
             for n in lines.splitlines()] == newest(*names)
@@ -316,21 +309,14 @@ def test_sandboxes_come_in_pages(ground):
 # The same by tools.
 
 @pytest.mark.parametrize("query", [
-    {"identifier": "two"}, {"tool": "execute_code"}, {"language": "bash"},
-    {"state": "failed"}, {"state": "running"}, {"end_reason": "timeout"},
-    {"exit_code": 3}, {"since": "-1h"}, {"until": "-1h"},
-    {"min_duration_ms": 1100}, {"max_duration_ms": 1100}, {"q": "needle"},
-    {"artifact": "x.txt"}, {"principal": "nobody"}, {"sort": "-bytes"},
-    {"artifact": hashlib.sha256(b"abc").hexdigest()}, {"sort": "created"},
-])
-def test_a_tool_takes_the_same_filters(ground, query):
+    {"sort": "-bytes"}, {"sort": "created"},
+    {"state": "queued", "sort": "duration"}])
+def test_a_tool_sorts_as_well(ground, query):
     page = ground.client.call("list_runs", limit=100, count=True, **query)
     want = ground.get("runs", count="true", **query)
     assert [r["run_id"] for r in page["runs"]] == [
         r["run_id"] for r in want["runs"]]
-    assert page.get("total") == want["total"]
-    for line, whole in zip(page["runs"], want["runs"]):
-        assert {k: whole[k] for k in line} == line
+    assert page["total"] == want["total"]
 
 
 def test_a_tool_names_what_is_wrong(ground):

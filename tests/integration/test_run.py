@@ -30,15 +30,28 @@ def test_the_answer_names_run_urls_and_sandbox(client, sandbox):
     assert client.wait_end(out["run_id"])["state"] == "completed"
 
 
-def test_argv_runs_without_a_shell(client, sandbox):
-    final = client.run(sandbox, {"argv": ["printf", "%s;", "a b", "c"]})
-    assert final["commands"][0]["stdout"] == "a b;c;"
-
-
-@pytest.mark.parametrize("shell", [False, "", None])
-def test_a_shell_that_is_unset_leaves_argv(client, sandbox, shell):
-    final = client.run(sandbox, {"shell": shell, "argv": ["echo", "x"]})
-    assert final["commands"][0]["stdout"] == "x\n"
+@pytest.mark.parametrize("commands, options, printed", [
+    ([{"argv": ["printf", "%s;", "a b", "c"]}], {}, ["a b;c;"]),
+    *[([{"shell": unset, "argv": ["echo", "x"]}], {}, ["x\n"])
+      for unset in (False, "", None)],
+    (["pwd"], {}, ["/workspace\n"]),
+    (["pwd", {"shell": "pwd", "cwd": "/"}], {"default_cwd": "/tmp"},
+     ["/tmp\n", "/\n"]),
+    ([{"shell": "echo $A$B$C", "env": ["B=2", "C=x=y"]},
+      {"shell": "echo $PORT", "env": {"PORT": 8080}}],
+     {"default_env": {"A": "1", "B": "1"}}, ["12x=y\n", "8080\n"]),
+    (["id -u"], {}, ["1000\n"]),
+    (["id -u"], {"as_user": "root"}, ["0\n"]),
+    (["printf 'a\rb\n'\necho c\n", {"argv": ["printf", "%s", "d\r\n"]}], {},
+     ["a\rb\nc\n", "d\r\n"]),
+    ([{"shell": "exit 3", "allow_failure": True}, "echo ok"], {},
+     ["", "ok\n"]),
+])
+def test_what_commands_print(client, sandbox, commands, options, printed):
+    final = client.run(sandbox, *commands, **options)
+    assert final["state"] == "completed"
+    assert [c["stdout"] for c in final["commands"]] == printed
+    assert not any("note" in c for c in final["commands"])
 
 
 def test_a_shell_text_is_run_as_it_was_said(client, sandbox):
@@ -97,33 +110,10 @@ def test_crlf_is_told_of_a_text_of_which_the_beginning_is_kept(
     assert "CRLF" in commands[1]["note"] and "note" not in commands[0]
 
 
-def test_lf_is_not_said_to_be_anything_else(client, sandbox):
-    final = client.run(sandbox, "printf 'a\rb\n'\necho c\n",
-                       {"argv": ["printf", "%s", "d\r\n"]})
-    assert [c["stdout"] for c in final["commands"]] == [
-        "a\rb\nc\n", "d\r\n"]
-    assert not any("note" in c for c in final["commands"])
-
-
 def test_shell_and_argv_together_run_argv_as_shell_text(client, sandbox):
     final = client.run(sandbox, {"shell": "/bin/bash", "argv": ["ls", "/"]})
     assert final["state"] == "completed"
     assert "workspace" in final["commands"][0]["stdout"]
-
-
-def test_cwd_is_workspace_then_the_default_then_the_commands(client, sandbox):
-    assert client.out(sandbox, "pwd") == "/workspace\n"
-    final = client.run(sandbox, "pwd", {"shell": "pwd", "cwd": "/"},
-                       default_cwd="/tmp")
-    assert [c["stdout"] for c in final["commands"]] == ["/tmp\n", "/\n"]
-
-
-def test_environments_merge_and_numbers_are_text(client, sandbox):
-    final = client.run(
-        sandbox, {"shell": "echo $A$B$C", "env": ["B=2", "C=x=y"]},
-        {"shell": "echo $PORT", "env": {"PORT": 8080}},
-        default_env={"A": "1", "B": "1"})
-    assert [c["stdout"] for c in final["commands"]] == ["12x=y\n", "8080\n"]
 
 
 def test_a_failure_stops_the_run(client, sandbox):
@@ -139,19 +129,6 @@ def test_continue_on_error_goes_on_and_still_fails(client, sandbox):
     final = client.run(sandbox, "exit 3", "echo yes", continue_on_error=True)
     assert final["state"] == "failed"
     assert final["commands"][1]["stdout"] == "yes\n"
-
-
-def test_allow_failure_does_not_fail_the_run(client, sandbox):
-    final = client.run(sandbox, {"shell": "exit 3", "allow_failure": True},
-                       "echo ok")
-    assert final["state"] == "completed"
-    assert final["commands"][0]["exit_code"] == 3
-    assert final["commands"][1]["stdout"] == "ok\n"
-
-
-def test_users_are_1000_and_root(client, sandbox):
-    assert client.out(sandbox, "id -u") == "1000\n"
-    assert client.out(sandbox, "id -u", as_user="root") == "0\n"
 
 
 @pytest.mark.parametrize("command, told, says", [

@@ -14,7 +14,7 @@ import pytest
 
 from certificates import Authority, openssl
 from client import wait_for
-from server import Server, harm, memory_kib
+from server import Server, harm, memory_kib, write
 
 BIG_MB = 300
 
@@ -303,9 +303,8 @@ def test_a_bad_certificate_keeps_the_old_one(tls):
         shutil.copy(tls.certificate, good)
         before_log = len(tls.log)
         if certificate is None:
-            with open(tls.certificate, "w") as f:
-                f.write("-----BEGIN CERTIFICATE-----\nrubbish\n"
-                        "-----END CERTIFICATE-----\n")
+            write(tls.certificate, "-----BEGIN CERTIFICATE-----\nrubbish\n"
+                  "-----END CERTIFICATE-----\n")
         else:
             shutil.copy(certificate, tls.certificate)
         tls.reload()

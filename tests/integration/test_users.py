@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from client import wait_for
-from server import Engine, UnixConnection, serving
+from server import Engine, UnixConnection, serving, write
 
 TIMERS = """
 import ctypes, sys, time
@@ -37,8 +37,7 @@ class RemappedEngine(Engine):
         os.chmod(self.dir, 0o711)
         super().__init__(f"unix://{self.dir}/s")
         self.config = os.path.join(self.dir, "c")
-        with open(self.config, "w", encoding="ascii") as f:
-            f.write("{}")
+        write(self.config, "{}")
         self.log = open(os.path.join(self.dir, "log"), "w+b")
         self.process = subprocess.Popen(
             ["unshare", "--mount", "--propagation", "slave", "--net",
