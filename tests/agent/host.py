@@ -101,23 +101,23 @@ class Run:
         return b"".join(r.payload for r in self.records
                         if r.kind == kind and r.command == command)
 
+    def record(self, kind, command):
+        return next((r for r in self.records
+                     if (r.kind, r.command) == (kind, command)), None)
+
     def end(self, command=0):
-        for record in self.records:
-            if (record.kind, record.command) == (wire.COMMAND_ENDED, command):
-                end = record.end()
-                if self.kept:
-                    assert end.stdout_bytes == len(
-                        self.output(wire.STDOUT, command))
-                    assert end.stderr_bytes == len(
-                        self.output(wire.STDERR, command))
-                return end
-        raise AssertionError(f"command {command} has no end")
+        record = self.record(wire.COMMAND_ENDED, command)
+        assert record, f"command {command} has no end"
+        end = record.end()
+        if self.kept:
+            assert (end.stdout_bytes, end.stderr_bytes) == tuple(
+                len(self.output(kind, command))
+                for kind in (wire.STDOUT, wire.STDERR))
+        return end
 
     def left(self, command=0):
-        for record in self.records:
-            if (record.kind, record.command) == (wire.LEFT, command):
-                return record.left()
-        return wire.Left(0, False, [])
+        record = self.record(wire.LEFT, command)
+        return record.left() if record else wire.Left(0, False, [])
 
     @property
     def run_end(self):
@@ -245,6 +245,12 @@ class Host:
             commands = [commands]
         return self.start_spec(wire.pack_spec(commands, **spec), key, have,
                                window, auto_ack)
+
+    def begin(self, commands, **more):
+        """Start, and wait until the first command runs."""
+        run = self.start(commands, **more)
+        self.wait(lambda: run.records, "it runs")
+        return run
 
     def start_spec(self, spec, key=None, have=0, window=wire.WINDOW,
                    auto_ack=True):
@@ -536,6 +542,9 @@ class Sandbox:
         return {p: args for p, (name, _, args) in self.scan().items()
                 if name != "keeper"}
 
+    def wait_empty(self, seconds=WAIT_S):
+        wait_until(lambda: not self.processes(), "no process lives", seconds)
+
     def keepers(self):
         """Pids; on its way to exec a command has a keeper's name, too."""
         return {p for p, (name, parent, _) in self.scan().items()
@@ -565,6 +574,10 @@ class Sandbox:
                 continue
         return found
 
+    def open_files(self):
+        """How many descriptors the agent has."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
     def path(self, inside):
         """A path of the sandbox, seen from outside."""
         return f"/proc/{self.pid}/root{inside}"
@@ -577,10 +590,8 @@ class Sandbox:
     def switches(self):
         """How often the agent went to sleep."""
         with open(f"/proc/{self.pid}/status", encoding="ascii") as f:
-            for line in f:
-                if line.startswith("voluntary_ctxt_switches"):
-                    return int(line.split()[1])
-        raise AssertionError("no such line")
+            return next(int(line.split()[1]) for line in f
+                        if line.startswith("voluntary_ctxt_switches"))
 
     def will_sleep_ms(self):
         """The time-out of the epoll_wait that it is in: its fourth argument,

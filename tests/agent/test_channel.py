@@ -1,5 +1,4 @@
 """The channel kind "process", and what holds for channels of every kind."""
-import os
 
 import pytest
 
@@ -86,7 +85,7 @@ def test_a_close_kills_the_whole_tree(sandbox, host):
     c = host.process(shell(TREE))
     host.wait(lambda: output(c) == b"up\n", "the tree is there")
     host.close(c)
-    wait_until(lambda: not sandbox.processes(), "all are dead")
+    sandbox.wait_empty()
     host.ping()
 
 
@@ -94,7 +93,7 @@ def test_a_close_kills_one_that_is_blocked_on_its_output(sandbox, host):
     c = host.process(shell("yes"), window=0)
     wait_until(sandbox.processes, "it runs")
     host.close(c)
-    wait_until(lambda: not sandbox.processes(), "it is dead")
+    sandbox.wait_empty()
 
 
 def test_a_cancel_kills_the_tree_and_its_end_is_told(sandbox, host):
@@ -123,7 +122,7 @@ def test_at_most_64_processes_have_a_channel(sandbox, host):
     assert host.wait_close(some.pop()).code == EAGAIN
     for c in some:
         host.close(c)
-    wait_until(lambda: not sandbox.processes(), "all are dead")
+    sandbox.wait_empty()
     assert output(host.wait_close(host.process(shell("echo x")))) == b"x\n"
 
 
@@ -151,7 +150,7 @@ def test_frames_that_crossed_with_a_close_are_passed_over(
         host.send("CLOSE", chan=c.number)
         host.send(name, chan=c.number, **LATE[name])
     host.ping()
-    wait_until(lambda: not sandbox.processes(), "all are dead")
+    sandbox.wait_empty()
 
 
 @pytest.mark.parametrize("name", LATE)
@@ -170,10 +169,9 @@ def test_an_agent_with_channels_of_every_kind_keeps_no_file_open(
         sandbox, host):
     host.run(Command(["true"]))
     host.ping()  # a command's pipes are closed behind its end
-    before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
+    before = sandbox.open_files()
     for c in kinds(host).values():
         host.send("CLOSE", chan=c.number)
     host.ping()
-    wait_until(lambda: not sandbox.processes(), "all are dead")
-    wait_until(lambda: len(os.listdir(f"/proc/{sandbox.pid}/fd")) <= before,
-               "all is closed")
+    sandbox.wait_empty()
+    wait_until(lambda: sandbox.open_files() <= before, "all is closed")

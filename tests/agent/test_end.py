@@ -97,8 +97,7 @@ def test_cpu_time_of_grandchildren_is_counted(host):
 
 
 def test_cancel_kills_the_command_and_starts_no_other(host):
-    run = host.start([Command(["sleep", "60"]), Command(["true"])])
-    host.wait(lambda: run.records, "the command started")
+    run = host.begin([Command(["sleep", "60"]), Command(["true"])])
     host.stop(run)
     end = run.end()
     assert (end.reason, end.exit_code, end.signal) == ("canceled", 137, 9)
@@ -107,8 +106,7 @@ def test_cancel_kills_the_command_and_starts_no_other(host):
 
 
 def test_cancel_carries_the_reason_it_was_given(host):
-    run = host.start(Command(["sleep", "60"]))
-    host.wait(lambda: run.records, "the command started")
+    run = host.begin(Command(["sleep", "60"]))
     host.cancel(run, wire.OUTPUT_LIMIT)
     host.finish(run)
     assert run.end().reason == "output_limit"

@@ -265,8 +265,7 @@ def test_a_root_that_was_replaced_by_a_link_is_not_followed(host):
 
 
 def test_a_growing_file_ends_at_its_maximum(sandbox, host):
-    run = host.start(Command(["sh", "-c", "yes > /artifacts/f"]))
-    host.wait(lambda: run.records, "it runs")
+    run = host.begin(Command(["sh", "-c", "yes > /artifacts/f"]))
     wait_until(lambda: os.path.getsize(
         sandbox.path("/artifacts/f")) > 3000000, "it is long enough")
     data, code = host.read("/artifacts", "f", until=3000000)
@@ -312,7 +311,7 @@ def test_taking_more_of_a_file_than_was_sent_is_malformed(host):
 def test_a_closed_read_ends(sandbox, host):
     make(host, "head -c 1000000 /dev/zero > f")
     host.ping()  # a command's pipes are closed behind its end
-    before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
+    before = sandbox.open_files()
     read = host.start_read("/artifacts", "f", window=1000)
     read.auto_credit = False
     host.wait(lambda: read.data, "data")
@@ -320,7 +319,7 @@ def test_a_closed_read_ends(sandbox, host):
     host.send("CLOSE", chan=read.number)  # again: nothing to do
     host.credit(read, 1000)  # on its way when it was closed
     host.ping()
-    assert len(os.listdir(f"/proc/{sandbox.pid}/fd")) == before
+    assert sandbox.open_files() == before
 
 
 def test_too_many_reads_at_once_are_refused(host):
@@ -363,7 +362,7 @@ def test_a_large_walk_does_not_hold_up_a_run(host):
 def test_files_end_with_the_link(sandbox, host):
     make(host, "head -c 1000000 /dev/zero > f")
     host.ping()  # a command's pipes are closed behind its end
-    before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
+    before = sandbox.open_files()
     reads = [host.start_read("/artifacts", "f", window=1000)
              for _ in range(10)]
     for read in reads:
@@ -372,8 +371,7 @@ def test_files_end_with_the_link(sandbox, host):
     host.wait(lambda: reads[9].data and write.limit, "they run")
     host.reconnect()
     host.ping()
-    wait_until(lambda: len(os.listdir(
-        f"/proc/{sandbox.pid}/fd")) == before, "the files are closed")
+    wait_until(lambda: sandbox.open_files() == before, "the files are closed")
     assert set(host.walk("/artifacts")[0]) == {b"f"}
 
 

@@ -69,7 +69,7 @@ def test_a_run_goes_on_while_nobody_listens(sandbox, host):
     host.wait(lambda: b"2\n" in run.output(), "it runs")
     host.stop_listening()
     host.drop()
-    wait_until(lambda: not sandbox.processes(), "it ended")
+    sandbox.wait_empty()
     host.listen()
     host.accept()
     known = host.hello_runs[run.key]
@@ -150,8 +150,7 @@ def test_a_key_never_runs_twice(sandbox, host):
 
 def test_a_key_that_is_running_is_not_started_again(host):
     command = shell("echo x >> log; sleep 0.3")
-    run = host.start(command)
-    host.wait(lambda: run.records, "it runs")
+    run = host.begin(command)
     host.start(command, key=run.key, have=run.length)
     host.wait(lambda: run.known, "an answer")
     assert run.known["fresh"] == 0
@@ -172,7 +171,7 @@ def test_closing_a_live_run_kills_and_forgets_it(sandbox, host):
     run = host.start(shell("echo x; yes"), auto_ack=False)
     host.wait(lambda: run.length >= wire.WINDOW - 65536, "its pipe is full")
     host.forget(run)
-    wait_until(lambda: not sandbox.processes(), "it is dead")
+    sandbox.wait_empty()
     host.ping()
     host.reconnect()
     assert run.key not in host.hello_runs
@@ -315,8 +314,7 @@ BAD_FRAMES = {
 
 @pytest.mark.parametrize("frame", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
 def test_a_malformed_frame_costs_the_link_and_nothing_else(host, frame):
-    run = host.start(shell("sleep 0.3; echo x"))
-    host.wait(lambda: run.records, "it runs")
+    run = host.begin(shell("sleep 0.3; echo x"))
     host.send_raw(frame)
     host.wait_refused()
     host.attach(run)
@@ -389,8 +387,7 @@ def test_a_host_that_does_not_read_stops_the_agent_from_reading(host):
 def test_an_agent_that_no_server_wants_any_more_ends(make_sandbox):
     sandbox = make_sandbox()
     host = sandbox.host
-    run = host.start(shell("sleep 1; echo done"))
-    host.wait(lambda: run.records, "it runs")
+    host.begin(shell("sleep 1; echo done"))
     host.send("LEASE", ms=300)
     host.ping()
     host.drop()

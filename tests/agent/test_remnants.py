@@ -59,7 +59,7 @@ def test_what_a_command_leaves_behind_lives_on(sandbox, host, text):
     assert host.run(Command(["echo", "next"])).output() == b"next\n"
     killed = host.kill_left(run)
     assert (killed.killed, killed.count) == (1, 0)
-    wait_until(lambda: not sandbox.processes(), "it is dead")
+    sandbox.wait_empty()
 
 
 def test_a_command_that_leaves_nothing_says_nothing(host):
@@ -126,7 +126,7 @@ def test_an_endless_printer_does_not_take_the_agents_time(sandbox, host):
     took = (sandbox.cpu_ticks() - before) / os.sysconf("SC_CLK_TCK")
     assert took < 0.5 * (time.monotonic() - begin)
     host.kill_left(run)
-    wait_until(lambda: not sandbox.processes(), "it is dead")
+    sandbox.wait_empty()
 
 
 def test_one_is_killed_with_all_below_it_and_others_live(sandbox, host):
@@ -175,7 +175,7 @@ def test_a_timeout_ends_what_earlier_commands_of_the_run_left(sandbox, host):
                     shell("sleep 601 & sleep 602", timeout_ms=300)])
     assert run.end(1).reason == "timeout"
     assert run.left(1).count == 0
-    wait_until(lambda: not sandbox.processes(), "all is dead", 5)
+    sandbox.wait_empty(5)
 
 
 def test_a_timeout_that_may_be_leaves_earlier_ones(sandbox, host):
@@ -203,7 +203,7 @@ def test_a_cancel_while_output_is_drained_kills_them(sandbox, host):
     run.window = wire.WINDOW
     host.ack(run)
     host.finish(run)
-    wait_until(lambda: not sandbox.processes(), "nothing lives", 5)
+    sandbox.wait_empty(5)
 
 
 def test_numbers_and_processes_survive_the_loss_of_the_link(host):
@@ -260,7 +260,7 @@ def test_root_killing_the_keeper_ends_what_it_stayed_with(sandbox, host):
     run = host.run(shell("sleep 600 & echo x"))
     for pid in sandbox.keepers():
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not sandbox.processes(), "it is dead")
+    sandbox.wait_empty()
     assert host.list_left(run).logs[0].state == "ended"
     assert host.run(Command(["echo", "next"])).output() == b"next\n"
 
@@ -270,7 +270,7 @@ def test_a_stopped_keeper_does_not_protect_them(sandbox, host):
     for pid in sandbox.keepers():
         os.kill(pid, signal.SIGSTOP)
     assert host.kill_left(run).killed == 1
-    wait_until(lambda: not sandbox.processes(), "it is dead")
+    sandbox.wait_empty()
 
 
 def test_a_fork_storm_that_was_left_can_be_killed(sandbox, host):
@@ -286,7 +286,7 @@ def test_a_fork_storm_that_was_left_can_be_killed(sandbox, host):
         "    except OSError: time.sleep(0.001)\n"))
     assert run.left().count > 0
     host.kill_left(run)
-    wait_until(lambda: not sandbox.processes(), "the storm is over", 5)
+    sandbox.wait_empty(5)
     assert host.run(Command(["echo", "calm"])).output() == b"calm\n"
 
 

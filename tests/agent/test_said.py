@@ -2,7 +2,6 @@
 import re
 import uuid
 
-from host import wait_until
 from wire import Command, python, shell
 import wire
 
@@ -33,8 +32,7 @@ def test_of_commands_that_end_by_themselves_it_says_nothing(host):
 
 def test_a_command_that_it_ended_is_said_with_its_run(host):
     late = host.run(shell("sleep 600", timeout_ms=50))
-    canceled = host.start(shell("sleep 600"))
-    host.wait(lambda: canceled.records, "it runs")
+    canceled = host.begin(shell("sleep 600"))
     host.stop(canceled)
     first, second = lines(host, "ENDED_COMMAND")
     assert (first["run"], second["run"]) == (late.key, canceled.key)
@@ -73,4 +71,4 @@ def test_a_flood_is_bounded_and_what_was_dropped_is_counted(sandbox, host):
     # SAY_BURST, and what came since at one in SAY_EVERY_MS.
     assert len(said) < count / 2
     assert all(f["run"] in host.runs for f in said)
-    wait_until(lambda: not sandbox.processes(), "all are reaped", 10)
+    sandbox.wait_empty(10)

@@ -90,7 +90,7 @@ def test_a_fork_storm_ends_with_its_run(sandbox, host):
         "        if os.fork() and os.getpid() % 3: os._exit(0)\n"
         "    except OSError: time.sleep(0.001)\n", timeout_ms=1500))
     assert run.end().reason == "timeout"
-    wait_until(lambda: not sandbox.processes(), "the storm is over", 5)
+    sandbox.wait_empty(5)
     assert host.run(Command(["echo", "calm"])).output() == b"calm\n"
 
 
@@ -102,7 +102,7 @@ def test_a_chain_that_forks_and_exits_is_caught(sandbox, host):
     run = host.run(shell(f"python3 -c '{chain}' & sleep 0.3; echo x"),
                    flags=KILL_LEFTOVERS)
     assert run.output() == b"x\n"
-    wait_until(lambda: not sandbox.processes(), "the chain is broken", 5)
+    sandbox.wait_empty(5)
 
 
 def test_the_kill_of_one_run_leaves_the_others(sandbox, host):
@@ -118,7 +118,7 @@ def test_the_kill_of_one_run_leaves_the_others(sandbox, host):
 def test_no_zombies_pile_up(sandbox, host):
     for _ in range(30):
         host.run(shell("(sleep 0.001 &) ; (true &) ; setsid true &"))
-    wait_until(lambda: not sandbox.processes(), "all are reaped", 2)
+    sandbox.wait_empty(2)
 
 
 def test_root_killing_its_keeper_ends_the_run_as_a_signal(sandbox, host):
@@ -131,12 +131,11 @@ def test_root_killing_its_keeper_ends_the_run_as_a_signal(sandbox, host):
     assert run.output() == b"x\n"
     assert (end.reason, end.exit_code, end.signal) == ("signal", 137, 9)
     assert end.wall_us < 5000000
-    wait_until(lambda: not sandbox.processes(), "the orphans are dead", 2)
+    sandbox.wait_empty(2)
 
 
 def test_root_killing_every_keeper_harms_only_running_runs(sandbox, host):
-    others = [host.start(Command(["sleep", "600"])) for _ in range(5)]
-    host.wait(lambda: all(r.records for r in others), "they run")
+    others = [host.begin(Command(["sleep", "600"])) for _ in range(5)]
     killer = host.run(python(
         "import os\n"
         "for p in os.listdir('/proc'):\n"
@@ -149,7 +148,7 @@ def test_root_killing_every_keeper_harms_only_running_runs(sandbox, host):
     for run in others:
         assert (run.end().reason, run.end().exit_code) == ("signal", 137)
     assert host.run(Command(["echo", "next"])).output() == b"next\n"
-    wait_until(lambda: not sandbox.processes(), "the orphans are dead", 2)
+    sandbox.wait_empty(2)
 
 
 def signal_all(pids, sig):
@@ -168,8 +167,7 @@ def test_a_keeper_is_used_again(host):
 
 
 def test_when_all_is_done_one_keeper_waits(sandbox, host):
-    runs = [host.start(Command(["sleep", "600"])) for _ in range(20)]
-    host.wait(lambda: all(r.records for r in runs), "they run")
+    runs = [host.begin(Command(["sleep", "600"])) for _ in range(20)]
     wait_until(lambda: len(sandbox.keepers()) == 20, "each has its keeper")
     host.stop(*runs[10:])
     wait_until(lambda: len(sandbox.keepers()) == 14, "four of ten are left")
@@ -246,9 +244,8 @@ def test_a_keepers_earlier_commands_are_not_in_the_memory(host):
 
 
 def test_a_killed_keeper_takes_no_other_run_down(sandbox, host):
-    other = host.start(shell(
+    other = host.begin(shell(
         "setsid sh -c 'sleep 0.8; echo alive' & (sleep 600 &) ; wait $!"))
-    host.wait(lambda: other.records, "it runs")
     for _ in range(5):
         run = host.run(python("import os, time\n"
                               "if os.fork(): os.kill(os.getppid(), 9)\n"
@@ -268,7 +265,7 @@ def test_a_stopped_keeper_does_not_stop_the_timeout(sandbox, host):
     assert (end.reason, end.exit_code) == ("timeout", 137)
     assert run.output() == b"x\n"
     assert end.wall_us < 3000000
-    wait_until(lambda: not sandbox.processes(), "all are dead", 2)
+    sandbox.wait_empty(2)
 
 
 # siginfo_t with a sender of the caller's choice: 0 is "from outside".
@@ -313,8 +310,7 @@ def test_many_runs_at_once_stay_apart(sandbox, host):
 
 
 def test_one_run_too_many_is_refused(host):
-    runs = [host.start(Command(["sleep", "600"])) for _ in range(256)]
-    host.wait(lambda: all(r.records for r in runs), "they run")
+    runs = [host.begin(Command(["sleep", "600"])) for _ in range(256)]
     more = host.start(Command(["true"]))
     host.finish(more)
     assert more.refused == "too many runs in this sandbox"
@@ -330,7 +326,6 @@ def test_an_idle_agent_sleeps(sandbox, host):
 
 
 def test_a_long_command_costs_no_wakeups(sandbox, host):
-    run = host.start(Command(["sleep", "600"], timeout_ms=600000))
-    host.wait(lambda: run.records, "it runs")
+    run = host.begin(Command(["sleep", "600"], timeout_ms=600000))
     sandbox.wait_asleep(300000)
     host.stop(run)

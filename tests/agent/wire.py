@@ -39,9 +39,8 @@ def pack_frame(name, **values):
     fields = FRAMES.fields(name)
     assert values.keys() <= {f.name for f in fields}
     none = {"uuid": uuid.UUID(int=0), "str": "", "bytes": b"", "rest": b""}
-    return pack_body(FRAMES.number(name), b"".join(
-        pack_field(f, values.get(f.name, none.get(f.kind, 0)))
-        for f in fields))
+    return pack_body(FRAMES.number(name), b"".join(pack_field(
+        f, values.get(f.name, none.get(f.kind, 0))) for f in fields))
 
 
 def unpack_frame(number, body):
@@ -125,9 +124,8 @@ class Record:
     def end(self):
         f = Cursor(self.payload)
         end = End(REASONS[f.number("B")], f.number("i"), f.number("i"),
-                  f.number("Q"), f.number("Q"), f.number("Q"),
-                  f.number("Q"), f.bytes().decode(), f.number("Q"),
-                  f.number("I"))
+                  f.number("Q"), f.number("Q"), f.number("Q"), f.number("Q"),
+                  f.bytes().decode(), f.number("Q"), f.number("I"))
         f.end()
         return end
 

@@ -308,9 +308,8 @@ def test_sandboxes_come_in_pages(ground):
 
 # The same by tools.
 
-@pytest.mark.parametrize("query", [
-    {"sort": "-bytes"}, {"sort": "created"},
-    {"state": "queued", "sort": "duration"}])
+@pytest.mark.parametrize("query", [{"sort": "-bytes"}, {"sort": "created"},
+                                   {"state": "queued", "sort": "duration"}])
 def test_a_tool_sorts_as_well(ground, query):
     page = ground.client.call("list_runs", limit=100, count=True, **query)
     want = ground.get("runs", count="true", **query)

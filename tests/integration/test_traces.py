@@ -194,9 +194,8 @@ def test_a_run_and_its_commands_are_spans_of_the_callers_trace(
     server = serve(make_server, receiver, OTLP_HEADERS_FILE=headers,
                    INSTANCE="spans-test")
     client = server.client()
-    answer, request = call(
-        client, headers={"traceparent": GOOD},
-        commands=[{"shell": "echo canary-out"}, {"shell": "exit 3"}])
+    answer, request = call(client, headers={"traceparent": GOOD}, commands=[
+        {"shell": "echo canary-out"}, {"shell": "exit 3"}])
     spans = wait_spans(receiver, 3)
     (run,) = [s for s in spans if s["kind"] == 2]
     assert run["traceId"] == TRACE and run["parentSpanId"] == SPAN
