@@ -838,7 +838,6 @@ shed_round(struct history_take *t, uint64_t least, struct err *e)
 {
 	struct round r = {.n = 0};
 	int64_t first = 0;
-	size_t i = 0;
 	int rc = corpus_most(&t->corpus, t->to, &r.tenant, &first, e);
 
 	if (rc == 0)
@@ -850,10 +849,12 @@ shed_round(struct history_take *t, uint64_t least, struct err *e)
 			return e->code;
 		return history_corpus_load(&t->corpus, t->to, e);
 	}
-	for (; i < r.n && t->corpus.bytes > least; i++)
+	for (size_t i = 0; i < r.n && t->corpus.bytes > least; i++) {
 		if (take_text(t, r.places[i], e) != 0)
 			return e->code;
-	return corpus_left(&t->corpus, t->to, r.tenant, r.places[i - 1] + 1, e);
+		first = r.places[i] + 1;
+	}
+	return corpus_left(&t->corpus, t->to, r.tenant, first, e);
 }
 
 int
