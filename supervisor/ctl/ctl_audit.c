@@ -212,7 +212,7 @@ verify_file(const struct ctl_options *o, struct err *e)
 	AUTO(auto_free) char *dir = xasprintf("%s/" LAYOUT_FRONT, o->data_dir);
 	AUTO(auto_json) json_t *all = NULL;
 	struct store_audit_check found;
-	uint8_t hash[32];
+	uint8_t hash[32] = {0};
 
 	if (o->head != NULL)
 		(void)!hex_decode(o->head, hash, sizeof(hash));

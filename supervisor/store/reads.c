@@ -290,10 +290,11 @@ int
 store_snapshot(struct store *s, void (*slim)(struct store_run *run),
     struct store_snapshot *out, struct err *e)
 {
-	struct snapshot_reading reading = {out, slim};
+	struct snapshot_reading reading;
 	int rc;
 
 	*out = (struct store_snapshot){0};
+	reading = (struct snapshot_reading){out, slim};
 	rc = store_read_now(s, read_snapshot, &reading, e);
 	if (rc != 0)
 		store_snapshot_clear(out);
