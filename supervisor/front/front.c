@@ -160,7 +160,7 @@ answer_options(struct http_exchange *x, const struct route *r)
 	http_reply(x, 204, NULL, NULL, 0);
 }
 
-/* From who calls on. */
+/* Authenticate, count for the quotas, read the query, call the handler. */
 static void
 serve(struct front *f, struct http_exchange *x, gate_again again)
 {
@@ -189,7 +189,7 @@ serve(struct front *f, struct http_exchange *x, gate_again again)
 	}
 }
 
-/* It waited in the gate, and does so once. */
+/* The request waited in the gate; it does not wait a second time. */
 static void
 serve_again(struct front *f, struct http_exchange *x)
 {
