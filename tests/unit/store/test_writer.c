@@ -449,18 +449,25 @@ TEST(a_second_after_a_write_the_wal_is_written_from_its_beginning)
 	assert_int_equal(rows(r), 11);
 }
 
+/* The writer may look at the clock between its step and our write, and
+ * truncate what the write before left: then the next one's minute counts. */
 TEST(a_minute_after_a_write_the_wal_is_truncated)
 {
-	submit(r, good_run, 1);
-	fixture_wait(r->f, &r->delivered, 1);
-	assert_true(wal_size(r) > 0);
-	__atomic_store_n(&later_s, 61, __ATOMIC_SEQ_CST);
-	submit(r, good_run, 2);
-	fixture_wait(r->f, &r->delivered, 2);
-	for (int i = 0; i < FIXTURE_PATIENCE_S * 100 && wal_size(r) > 0; i++)
-		(void)usleep(10000);
+	unsigned int n = 0;
+
+	for (int i = 0; i < FIXTURE_PATIENCE_S && (n < 2 || wal_size(r) > 0);
+	     i++) {
+		submit(r, good_run, ++n);
+		fixture_wait(r->f, &r->delivered, n);
+		for (int j = 0; j < 100 && n > 1 && wal_size(r) > 0; j++)
+			(void)usleep(10000);
+		if (n == 1)
+			assert_true(wal_size(r) > 0);
+		if (wal_size(r) > 0)
+			__atomic_add_fetch(&later_s, 61, __ATOMIC_SEQ_CST);
+	}
 	assert_int_equal(wal_size(r), 0);
-	assert_int_equal(rows(r), 2);
+	assert_int_equal(rows(r), n);
 }
 
 /* Between two of our commits, and while ours is asked for: it is waited for. */
