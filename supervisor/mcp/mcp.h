@@ -111,14 +111,28 @@ void mcp_message_free(struct mcp_message *message); /* NULL is fine */
 /* mcp_message_method - NULL: it has none */
 const char *mcp_message_method(const struct mcp_message *message);
 
-/* What a POST, GET or DELETE on the endpoint brought. */
+enum mcp_route { /* which of the paths was asked */
+	MCP_ROUTE_MAIN,
+	MCP_ROUTE_SSE,     /* GET: the stream of MCP 2024-11-05 */
+	MCP_ROUTE_MESSAGES /* POST: a message of who has such a stream */
+};
+
+/* What a POST, GET or DELETE on one of the paths brought. */
 struct mcp_http {
+	enum mcp_route route;
 	const char *method;       /* "POST" "GET" "DELETE" */
 	const char *content_type; /* NULL when absent, as the rest */
 	const char *accept;
 	const char *session_id;       /* Mcp-Session-Id */
 	const char *protocol_version; /* MCP-Protocol-Version */
 	const char *last_event_id;
+	const char *mcp_method; /* Mcp-Method, Mcp-Name of MCP 2026-07-28 */
+	const char *mcp_name;
+	const char *stream_id; /* sessionId of the query, MCP_ROUTE_MESSAGES */
+	/* Any other header of the request, by its name; NULL: absent.  *lines:
+	 * how many there were.  Mcp-Param-NAME (MCP 2026-07-28) */
+	const char *(*header)(
+	    void *handle, const char *name, unsigned int *lines);
 	const void *body;
 	size_t body_len;
 	/* The body, read; good for one mcp_handle, and the transport's to free

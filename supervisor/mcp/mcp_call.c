@@ -1,7 +1,7 @@
 /*
- * mcp_call.c - tool calls in flight: started, told of, cancelled, ended
+ * mcp_call.c - calls in flight: started, told of, cancelled, ended
  *
- * A call is found by its session and request id as long as its tool did not
+ * A call is found by its session and request id as long as its offer did not
  * end it, and so long it is counted for its principal, also when its client is
  * gone: that bounds the work one principal can cause.  Its request is only
  * there while somebody waits: what takes the request away (call_on_lost, a
@@ -13,6 +13,7 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/content.h"
+#include "supervisor/mcp/offer.h"
 
 /* Who is counted for calls: a tenant's subject, while it has any. */
 struct caller {
@@ -180,8 +181,8 @@ call_on_lost(void *arg)
 }
 
 void
-mcp_call_start(struct mcp_request *r, const struct registry_tool *tool,
-    json_t *arguments, const struct mcp_context *with)
+mcp_call_start(struct mcp_request *r, const struct mcp_context *with,
+    mcp_call_run_cb run, void *arg)
 {
 	struct mcp_exchange *x = r->exchange;
 	struct mcp_call *c = call_new(r, with);
@@ -198,7 +199,7 @@ mcp_call_start(struct mcp_request *r, const struct registry_tool *tool,
 		return;
 	}
 	request_hold(r, call_on_lost, c);
-	tool->on_call(c, arguments, tool->arg);
+	run(c, arg);
 	/* c may be gone.  What ends at once is answered as plain JSON; who
 	 * waits and asked for progress gets its stream now. */
 	if (telling && !x->ended)
@@ -240,19 +241,51 @@ mcp_call_base(struct mcp_call *c)
 	return &c->base;
 }
 
+/* What is given to nobody is not made. */
+static struct mcp_request *
+call_end(struct mcp_call *c)
+{
+	struct mcp_request *r = c->request;
+
+	call_free(c);
+	return r;
+}
+
 void
 mcp_call_result(
     struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome)
 {
 	AUTO(auto_free) char *result = NULL;
-	struct mcp_request *r = c->request;
+	struct mcp_request *r;
 
-	if (r != NULL)
+	if (c->request != NULL)
 		result = content_tool_result(c->rev, content, outcome);
 	mcp_content_free(content);
-	call_free(c);
+	r = call_end(c);
 	if (r != NULL)
 		request_result(r, NULL, result);
+}
+
+void
+mcp_call_answer(struct mcp_call *c, json_t *result)
+{
+	AUTO(auto_free)
+	char *text = c->request != NULL ? js_dump(result) : NULL;
+	struct mcp_request *r = call_end(c);
+
+	json_decref(result);
+	if (r != NULL)
+		request_result(r, NULL, text);
+}
+
+void
+mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data)
+{
+	struct mcp_request *r = call_end(c);
+
+	if (r != NULL)
+		request_error(r, code, message, data);
+	json_decref(data);
 }
 
 static char *

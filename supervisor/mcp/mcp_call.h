@@ -1,16 +1,16 @@
 /*
- * mcp_call.h - one tools/call, from its start to the tool's word
+ * mcp_call.h - one request that what is offered works for (offer.h)
  *
  *	          request waits             request is gone
  *	start --> in flight ---------------> in flight ------> ended
- *	              |        cancelled, or      |  by the tool,
+ *	              |        cancelled, or      |  by the offer,
  *	              |        the client left    |  nothing is sent
- *	              +--- ended by the tool: the answer of the request
+ *	              +--- ended by the offer: the answer of the request
  *
  * It is the struct call of its request (common/call.h): progress goes up
  * through it to the client that asked for it, a notifications/cancelled comes
  * down to whoever holds it.  It outlives its request when the client leaves
- * or cancels, and even the server (mcp_free) when the tool is later than that.
+ * or cancels, and even the server (mcp_free) when the offer is later than that.
  */
 #ifndef MCP_MCP_CALL_H
 #define MCP_MCP_CALL_H
@@ -23,13 +23,15 @@
 #define MCP_CALLS_PER_PRINCIPAL 1024
 
 /*
- * mcp_call_start - hand a request to a tool
+ * mcp_call_start - hand a request to what is offered for it
  *
- * The tool may end the call at once: r may be gone on return, and its exchange
- * ended (it is pinned by the caller).  Refuses r when the call cannot be taken.
+ * run gets the call, and may end it at once: r may be gone on return, and its
+ * exchange ended (it is pinned by the caller).  Refuses r when the call cannot
+ * be taken; run is not called then.
  */
-void mcp_call_start(struct mcp_request *r, const struct registry_tool *tool,
-    json_t *arguments, const struct mcp_context *with);
+typedef void (*mcp_call_run_cb)(struct mcp_call *c, void *arg);
+void mcp_call_start(struct mcp_request *r, const struct mcp_context *with,
+    mcp_call_run_cb run, void *arg);
 /* mcp_call_cancel - notifications/cancelled for a request id (JSON text) of
  * this session; unknown ones are ignored */
 void mcp_call_cancel(

@@ -70,6 +70,19 @@ bad_arguments(
 	request_result(r, NULL, text);
 }
 
+struct tool_work {
+	const struct registry_tool *tool;
+	json_t *arguments;
+};
+
+static void
+run_tool(struct mcp_call *call, void *arg)
+{
+	const struct tool_work *w = arg;
+
+	w->tool->on_call(call, w->arguments, w->tool->arg);
+}
+
 static void
 on_call(struct mcp_request *r, const struct mcp_context *c)
 {
@@ -77,6 +90,7 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	json_t *name = json_object_get(params, "name");
 	AUTO(auto_json)
 	json_t *arguments = json_incref(json_object_get(params, "arguments"));
+	struct tool_work work;
 	const struct registry_tool *tool;
 	struct err e;
 
@@ -93,6 +107,7 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	tool = plain_string(name) == NULL ?
 	    NULL :
 	    registry_find(c->m->registry, json_string_value(name));
+	work = (struct tool_work){tool, arguments};
 	if (tool != NULL)
 		schema_tidy(tool->input, arguments, c->message->removed);
 	if (tool == NULL)
@@ -100,7 +115,7 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	else if (schema_check(tool->input, arguments, &e) != 0)
 		bad_arguments(r, c->session->rev, e.msg);
 	else
-		mcp_call_start(r, tool, arguments, c);
+		mcp_call_start(r, c, run_tool, &work);
 }
 
 static const struct mcp_method methods[] = {
