@@ -408,6 +408,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
 		f->mcp_path[n - 1] = '\0';
 	f->mcp = new_mcp(parts);
+	front_open_mcp(f);
 	f->operator=
 	    principal_new((struct tenant_id){0}, "", "socket", PRINCIPAL_ADMIN);
 	tenants_on_ended(core_tenants(f->core), on_ended, f);

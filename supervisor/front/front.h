@@ -17,6 +17,7 @@
 #include "supervisor/core/core.h"
 #include "supervisor/front/check.h"
 #include "supervisor/http/http.h"
+#include "supervisor/front/mcp_adapter.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/store/store.h"
 #include "supervisor/tools/tools.h"
@@ -42,6 +43,7 @@ struct front {
 	struct http_router *router;
 	struct http_server *http;
 	struct mcp *mcp;
+	struct mcp_adapter mcp_adapter;
 	struct statuses *statuses;
 	struct late_refusals *refusals;
 	struct bodies *bodies;
@@ -110,6 +112,8 @@ void metrics_note(struct front *f);
 /* metrics_on_request - one was answered; route: routes_number */
 void metrics_on_request(unsigned int route, uint64_t us);
 
+/* front_open_mcp - f->mcp can be asked (mcp_endpoint.c) */
+void front_open_mcp(struct front *f);
 /* front_mcp_error - on the MCP path before the library is asked: a JSON-RPC
  * error without an id */
 void front_mcp_error(
