@@ -9,43 +9,15 @@
 
 #include "common/clock.h"
 #include "common/exit.h"
-#include "common/hex.h"
 #include "common/log.h"
 #include "common/moment.h"
+#include "common/percent.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/http/http.h"
 
 #define NAME_SHOWN 40 /* bytes of a name that nobody knows */
 #define DIGITS_MAX 20
-
-/* ---- decoding */
-
-/* In place: what is decoded is never longer.  -1: a bad escape, a NUL, or no
- * UTF-8. */
-static int
-decode(char *s)
-{
-	char *to = s;
-	int high, low;
-
-	for (const char *p = s; *p != '\0'; p++) {
-		if (*p == '+') {
-			*to++ = ' ';
-		} else if (*p != '%') {
-			*to++ = *p;
-		} else {
-			high = hex_value(p[1]);
-			low = high < 0 ? -1 : hex_value(p[2]);
-			if (low < 0 || (high == 0 && low == 0))
-				return -1;
-			*to++ = (char)(high << 4 | low);
-			p += 2;
-		}
-	}
-	*to = '\0';
-	return utf8_is_valid(s, (size_t)(to - s)) ? 0 : -1;
-}
 
 /* ---- kinds; false: it is not of that kind */
 
@@ -220,7 +192,7 @@ take_piece(const struct query_table *t, int64_t now_ms, struct query *q,
 
 	if (equals != NULL)
 		*equals = '\0';
-	if (decode(piece) != 0)
+	if (percent_decode(piece, PERCENT_PLUS_IS_SPACE) != 0)
 		return err_set(e, ERR_INVAL,
 		    "the query: a name is not percent-encoded UTF-8");
 	while (i < t->n && strcmp(t->params[i].name, piece) != 0)
@@ -236,7 +208,8 @@ take_piece(const struct query_table *t, int64_t now_ms, struct query *q,
 	v->text = equals != NULL ? equals + 1 : "";
 	if (equals == NULL && p->kind == QUERY_BOOL)
 		v->text = "true";
-	else if (equals != NULL && decode(equals + 1) != 0)
+	else if (equals != NULL &&
+	    percent_decode(equals + 1, PERCENT_PLUS_IS_SPACE) != 0)
 		return err_set(e, ERR_INVAL,
 		    "%s: its value is not percent-encoded UTF-8 without a NUL",
 		    p->name);

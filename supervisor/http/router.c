@@ -10,9 +10,8 @@
 #include <sys/queue.h>
 
 #include "common/exit.h"
-#include "common/hex.h"
 #include "common/log.h"
-#include "common/utf8.h"
+#include "common/percent.h"
 #include "common/xmalloc.h"
 
 struct entry {
@@ -29,29 +28,6 @@ struct http_router {
 	size_t nkinds;
 	struct entry_list entries; /* in the order they were added */
 };
-
-/* In place: what is decoded is never longer. */
-static int
-decode(char *s)
-{
-	char *to = s;
-
-	for (const char *p = s; *p != '\0'; p++) {
-		if (*p != '%') {
-			*to++ = *p;
-			continue;
-		}
-		int hi = hex_value(p[1]);
-		int lo = hi < 0 ? -1 : hex_value(p[2]);
-
-		if (lo < 0 || (hi == 0 && lo == 0))
-			return -1;
-		*to++ = (char)(hi * 16 + lo);
-		p += 2;
-	}
-	*to = '\0';
-	return utf8_is_valid(s, (size_t)(to - s)) ? 0 : -1;
-}
 
 static bool
 is_plain_path(const char *path)
@@ -172,7 +148,8 @@ take_param(struct match *m, const char *place, const char *text, size_t n)
 		return false;
 	memcpy(value, text, n);
 	value[n] = '\0';
-	if (decode(value) != 0 || strlen(value) > HTTP_PARAM_MAX)
+	if (percent_decode(value, PERCENT_PLUS_IS_PLUS) != 0 ||
+	    strlen(value) > HTTP_PARAM_MAX)
 		return false;
 	if (!value_fits(m->router, place, value))
 		return false;
