@@ -234,7 +234,7 @@ beat(struct mcp *m, uint64_t now_ms)
 }
 
 void
-mcp_tick(struct mcp *m, uint64_t mono_ms)
+exchange_tick(struct mcp *m, uint64_t mono_ms)
 {
 	struct mcp_exchange *x = TAILQ_FIRST(&m->exchanges);
 	struct mcp_exchange *next;

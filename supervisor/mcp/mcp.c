@@ -35,6 +35,7 @@ mcp_new(const struct mcp_config *config)
 	m->instructions = config->instructions;
 	m->body_max = config->body_max;
 	m->heartbeat_ms = config->heartbeat_ms;
+	m->list_changes = config->list_changes;
 	m->providers = providers;
 	m->nproviders = ARRAY_LEN(providers);
 	m->sessions = session_keeper_new(config->session_key,
@@ -208,6 +209,8 @@ context_of(const struct visit *v, const struct session *session)
 	return (struct mcp_context){.m = v->m,
 	    .message = &v->message,
 	    .session = session,
+	    .rev = session == NULL ? NULL : session->rev,
+	    .client_can = session == NULL ? 0 : session->client_can,
 	    .who = v->http->who,
 	    .request_id = v->http->request_id,
 	    .origin = v->http->origin,
@@ -382,4 +385,10 @@ mcp_client_gone(struct mcp_exchange *x)
 	/* Disconnecting is not cancelling (MCP 2025-11-25, transports): the
 	 * tool goes on, and its answer has nobody to go to. */
 	exchange_abandon(x);
+}
+
+void
+mcp_tick(struct mcp *m, uint64_t mono_ms)
+{
+	exchange_tick(m, mono_ms);
 }

@@ -51,6 +51,8 @@ struct mcp_config {
 	uint32_t session_ttl_s;     /* since initialize */
 	size_t body_max;            /* bytes */
 	uint32_t heartbeat_ms;      /* of silent event streams */
+	/* The lists of tools and prompts may change while it serves. */
+	bool list_changes;
 };
 struct mcp *mcp_new(const struct mcp_config *config);
 /* mcp_free - exchanges that are not answered are dropped: no ops are called,

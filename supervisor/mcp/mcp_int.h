@@ -16,6 +16,7 @@ LIST_HEAD(stream_list, mcp_exchange);
 struct mcp {
 	const char *name, *title, *version, *instructions; /* as configured */
 	size_t body_max;
+	bool list_changes;
 	struct session_keeper *sessions;
 	struct registry *registry;
 	struct hashmap calls;   /* in flight: mcp_call.c, as the next */

@@ -12,29 +12,15 @@
 #define SINCE_FIRST 20241105
 #define UNTIL_STATELESS 20251125 /* MCP 2026-07-28 has no session, no ping */
 
-static json_t *
-capabilities_of(const struct mcp *m)
-{
-	json_t *all = json_object();
-
-	/* What is not named here is not offered: no listChanged either, the
-	 * set of tools is fixed. */
-	for (size_t i = 0; i < m->nproviders; i++)
-		if (m->providers[i]->capability != NULL)
-			json_object_set_new(
-			    all, m->providers[i]->capability, json_object());
-	return all;
-}
-
 static char *
 initialize_result(const struct mcp *m, const struct era_revision *rev)
 {
 	AUTO(auto_json)
 	json_t *result = json_pack("{s:s, s:o, s:{s:s, s:s*, s:s}, s:s*}",
-	    "protocolVersion", rev->date, "capabilities", capabilities_of(m),
-	    "serverInfo", "name", m->name, "title",
-	    era_has(rev, ERA_TITLE) ? m->title : NULL, "version", m->version,
-	    "instructions", m->instructions);
+	    "protocolVersion", rev->date, "capabilities",
+	    provider_capabilities(m, rev), "serverInfo", "name", m->name,
+	    "title", era_has(rev, ERA_TITLE) ? m->title : NULL, "version",
+	    m->version, "instructions", m->instructions);
 
 	return js_dump(result);
 }

@@ -118,13 +118,21 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 		mcp_call_start(r, c, run_tool, &work);
 }
 
+static void
+announce(
+    const struct mcp *m, const struct era_revision *rev, json_t *capabilities)
+{
+	(void)rev;
+	json_object_set_new(capabilities, "tools", provider_list_capability(m));
+}
+
 static const struct mcp_method methods[] = {
     {"tools/list", SINCE_FIRST, 0, on_list},
     {"tools/call", SINCE_FIRST, 0, on_call},
 };
 
 const struct mcp_provider methods_tools = {
-    .capability = "tools",
+    .announce = announce,
     .methods = methods,
     .nmethods = ARRAY_LEN(methods),
 };

@@ -72,7 +72,8 @@ enum mcp_can { /* what the client declared */
 	MCP_CAN_ELICIT,
 	MCP_CAN_SAMPLE,
 	MCP_CAN_LIST_ROOTS,
-	MCP_CAN_TASKS /* the extension of 2026-07-28 */
+	MCP_CAN_TASKS,     /* the extension of 2026-07-28 */
+	MCP_CAN_ELICIT_URL /* elicitation in mode "url" */
 };
 bool mcp_call_can(const struct mcp_call *c, enum mcp_can what);
 /*

@@ -1,6 +1,36 @@
 #include "supervisor/mcp/provider.h"
 
 static bool
+is_offered(const struct mcp *m, const struct mcp_provider *p)
+{
+	return p->is_offered == NULL || p->is_offered(m);
+}
+
+json_t *
+provider_capabilities(const struct mcp *m, const struct era_revision *rev)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < m->nproviders; i++) {
+		const struct mcp_provider *p = m->providers[i];
+
+		if (p->announce != NULL && is_offered(m, p))
+			p->announce(m, rev, all);
+	}
+	return all;
+}
+
+json_t *
+provider_list_capability(const struct mcp *m)
+{
+	json_t *out = json_object();
+
+	if (m->list_changes)
+		json_object_set_new(out, "listChanged", json_true());
+	return out;
+}
+
+static bool
 is_in(const struct era_revision *rev, uint32_t since, uint32_t until)
 {
 	return rev == NULL ||
@@ -14,6 +44,8 @@ provider_method(
 	for (size_t i = 0; i < m->nproviders; i++) {
 		const struct mcp_provider *p = m->providers[i];
 
+		if (!is_offered(m, p))
+			continue;
 		for (size_t k = 0; k < p->nmethods; k++)
 			if (strcmp(p->methods[k].name, name) == 0 &&
 			    is_in(

@@ -16,6 +16,8 @@ struct mcp_context {
 	struct mcp *m;
 	const struct rpc_message *message; /* params: none, or an object */
 	const struct session *session;     /* NULL: initialize */
+	const struct era_revision *rev;    /* likewise */
+	unsigned int client_can;           /* what it declared (can.h) */
 	struct principal *who;
 	const char *request_id;  /* of the transport */
 	const char *origin;      /* likewise; may be NULL */
@@ -39,7 +41,12 @@ struct mcp_notice {
 };
 
 struct mcp_provider {
-	const char *capability; /* what initialize announces; NULL: nothing */
+	/* Is anything registered for it?  If not, its methods are unknown to
+	 * clients.  NULL: always. */
+	bool (*is_offered)(const struct mcp *m);
+	/* Sets what this revision announces of it; NULL: nothing. */
+	void (*announce)(const struct mcp *m, const struct era_revision *rev,
+	    json_t *capabilities);
 	const struct mcp_method *methods;
 	size_t nmethods;
 	const struct mcp_notice *notices;
@@ -48,6 +55,15 @@ struct mcp_provider {
 
 extern const struct mcp_provider methods_core;
 extern const struct mcp_provider methods_tools;
+
+/* provider_capabilities - what the server can, as initialize and
+ * server/discover say it: a new object */
+json_t *provider_capabilities(
+    const struct mcp *m, const struct era_revision *rev);
+
+/* provider_list_capability - of what is listed: {"listChanged": true} when
+ * changes are told of, else {} */
+json_t *provider_list_capability(const struct mcp *m);
 
 /* NULL when no provider has it in this revision; rev NULL: before there is
  * one, in initialize. */

@@ -25,6 +25,7 @@ struct session_keeper;
 struct session {
 	uint8_t id[SESSION_ID_LEN];
 	const struct era_revision *rev;
+	unsigned int client_can; /* what the client declared (can.h) */
 	int64_t issued_s;
 	char client[CALL_CLIENT_MAX + 1]; /* "": it did not say */
 	/* What it is called in records: hex digits of a digest of its id, by
