@@ -2,6 +2,8 @@
 #ifndef MCP_CONTENT_H
 #define MCP_CONTENT_H
 
+#include <jansson.h>
+
 #include "supervisor/mcp/era.h"
 #include "supervisor/mcp/mcp.h"
 
@@ -9,5 +11,10 @@
  * revision has no member for is left out.  The caller frees. */
 char *content_tool_result(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome);
+
+/* content_block - a ContentBlock as the revision has it: a block of a kind that
+ * it does not know becomes a text that says what it was.  A reference of the
+ * caller's. */
+json_t *content_block(const struct era_revision *rev, json_t *block);
 
 #endif
