@@ -208,6 +208,14 @@ js_dump(const json_t *j)
 }
 
 const char *
+js_plain(const json_t *v)
+{
+	const char *s = json_string_value(v);
+
+	return s == NULL || strlen(s) != json_string_length(v) ? NULL : s;
+}
+
+const char *
 js_text(const json_t *o, const char *key)
 {
 	const char *text = json_string_value(json_object_get(o, key));

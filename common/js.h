@@ -32,6 +32,9 @@ bool js_is_more(const char *text, size_t len, size_t max);
 json_t *js_string_bytes(const void *p, size_t n, bool *lossy);
 /* js_text - the text of a member; "" when it is none, or o no object */
 const char *js_text(const json_t *o, const char *key);
+/* js_plain - a string that is a C string, too: NULL when v is none, or holds a
+ * NUL character */
+const char *js_plain(const json_t *v);
 /* js_bytes_cost - how many bytes of JSON these bytes are at most, as a string
  * and, where the string would be lossy, in base64 beside it */
 size_t js_bytes_cost(const void *p, size_t n);

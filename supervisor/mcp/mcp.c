@@ -15,6 +15,7 @@
 #include "supervisor/mcp/accept.h"
 #include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
+#include "supervisor/mcp/prompts.h"
 #include "supervisor/mcp/provider.h"
 #include "supervisor/mcp/rpc.h"
 
@@ -22,6 +23,8 @@
 static const struct mcp_provider *const providers[] = {
     &methods_core,
     &methods_tools,
+    &methods_prompts,
+    &methods_completion,
 };
 
 struct mcp *
@@ -41,6 +44,7 @@ mcp_new(const struct mcp_config *config)
 	m->sessions = session_keeper_new(config->session_key,
 	    config->session_key_len, config->session_ttl_s);
 	m->registry = registry_new();
+	m->prompts = prompts_new();
 	TAILQ_INIT(&m->exchanges);
 	LIST_INIT(&m->streams);
 	return m;
@@ -57,6 +61,7 @@ mcp_free(struct mcp *m)
 		exchange_abandon(x);
 	mcp_call_orphan_all(m);
 	registry_free(m->registry);
+	prompts_free(m->prompts);
 	session_keeper_free(m->sessions);
 	free(m);
 }
@@ -72,6 +77,20 @@ int
 mcp_change_tool(struct mcp *m, json_t *definition, struct err *e)
 {
 	return registry_change(m->registry, definition, e);
+}
+
+int
+mcp_add_prompt(struct mcp *m, json_t *definition, mcp_prompt_cb on_get,
+    void *arg, struct err *e)
+{
+	return prompts_add(m->prompts, definition, on_get, arg, e);
+}
+
+void
+mcp_set_completion(struct mcp *m, mcp_complete_cb on_complete, void *arg)
+{
+	m->on_complete = on_complete;
+	m->complete_arg = arg;
 }
 
 /* ---- a body, read before */

@@ -35,6 +35,7 @@ struct mcp_call {
 	char *progress_token; /* JSON text; NULL: not asked for */
 	bool progressed;      /* and last was sent */
 	uint64_t last;
+	mcp_call_shape_cb shape; /* NULL: answers go as they are */
 };
 
 static void call_on_progress(struct call *base, const struct call_progress *p);
@@ -235,6 +236,12 @@ mcp_call_orphan_all(struct mcp *m)
 	hashmap_clear(&m->callers);
 }
 
+void
+mcp_call_set_shape(struct mcp_call *c, mcp_call_shape_cb shape)
+{
+	c->shape = shape;
+}
+
 struct call *
 mcp_call_base(struct mcp_call *c)
 {
@@ -269,10 +276,17 @@ mcp_call_result(
 void
 mcp_call_answer(struct mcp_call *c, json_t *result)
 {
-	AUTO(auto_free)
-	char *text = c->request != NULL ? js_dump(result) : NULL;
-	struct mcp_request *r = call_end(c);
+	AUTO(auto_free) char *text = NULL;
+	struct mcp_request *r;
 
+	if (c->request != NULL && c->shape != NULL) {
+		AUTO(auto_json) json_t *shaped = c->shape(c->rev, result);
+
+		text = js_dump(shaped);
+	} else if (c->request != NULL) {
+		text = js_dump(result);
+	}
+	r = call_end(c);
 	json_decref(result);
 	if (r != NULL)
 		request_result(r, NULL, text);

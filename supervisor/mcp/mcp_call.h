@@ -32,6 +32,11 @@
 typedef void (*mcp_call_run_cb)(struct mcp_call *c, void *arg);
 void mcp_call_start(struct mcp_request *r, const struct mcp_context *with,
     mcp_call_run_cb run, void *arg);
+/* mcp_call_set_shape - gives what mcp_call_answer is told the form of the
+ * revision: a reference of the caller's, the result itself is only read */
+typedef json_t *(*mcp_call_shape_cb)(
+    const struct era_revision *rev, json_t *result);
+void mcp_call_set_shape(struct mcp_call *c, mcp_call_shape_cb shape);
 /* mcp_call_cancel - notifications/cancelled for a request id (JSON text) of
  * this session; unknown ones are ignored */
 void mcp_call_cancel(

@@ -6,10 +6,12 @@
 
 #include "common/hashmap.h"
 #include "supervisor/mcp/mcp.h"
+#include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/registry.h"
 #include "supervisor/mcp/session.h"
 
 struct mcp_provider;
+struct prompts;
 TAILQ_HEAD(exchange_list, mcp_exchange);
 LIST_HEAD(stream_list, mcp_exchange);
 
@@ -19,6 +21,9 @@ struct mcp {
 	bool list_changes;
 	struct session_keeper *sessions;
 	struct registry *registry;
+	struct prompts *prompts;
+	mcp_complete_cb on_complete; /* NULL: there is no completion */
+	void *complete_arg;
 	struct hashmap calls;   /* in flight: mcp_call.c, as the next */
 	struct hashmap callers; /* who has any */
 	const struct mcp_provider *const *providers;

@@ -32,15 +32,6 @@ on_list(struct mcp_request *r, const struct mcp_context *c)
 	request_result(r, NULL, registry_list(c->m->registry, c->session->rev));
 }
 
-/* A JSON string as a C string; NULL when it is none or holds a NUL. */
-static const char *
-plain_string(const json_t *v)
-{
-	const char *s = json_string_value(v);
-
-	return s == NULL || strlen(s) != json_string_length(v) ? NULL : s;
-}
-
 static void
 unknown_tool(struct mcp_request *r, json_t *name)
 {
@@ -104,7 +95,7 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 		bad_params(r, "params.arguments must be an object");
 		return;
 	}
-	tool = plain_string(name) == NULL ?
+	tool = js_plain(name) == NULL ?
 	    NULL :
 	    registry_find(c->m->registry, json_string_value(name));
 	work = (struct tool_work){tool, arguments};

@@ -175,7 +175,8 @@ struct mcp_completion {
 	const json_t *context; /* {"NAME": "value"} of the others, or NULL */
 };
 /* mcp_set_completion - on_complete answers {"completion": {"values": [...],
- * "total"?, "hasMore"?}}, at most 100 values */
+ * "total"?, "hasMore"?}}; of values, 100 are sent at most.  what is gone when
+ * it returns; its prompt or template is one that is listed. */
 typedef void (*mcp_complete_cb)(
     struct mcp_call *call, const struct mcp_completion *what, void *arg);
 void mcp_set_completion(struct mcp *m, mcp_complete_cb on_complete, void *arg);

@@ -55,6 +55,8 @@ struct mcp_provider {
 
 extern const struct mcp_provider methods_core;
 extern const struct mcp_provider methods_tools;
+extern const struct mcp_provider methods_prompts;
+extern const struct mcp_provider methods_completion;
 
 /* provider_capabilities - what the server can, as initialize and
  * server/discover say it: a new object */

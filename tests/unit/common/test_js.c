@@ -159,4 +159,18 @@ TEST(what_bytes_cost_is_known_before_they_are_json)
 	}
 }
 
+TEST(a_plain_string_is_all_that_a_c_string_shows)
+{
+	json_t *plain = json_string("a"), *cut = json_stringn("a\0b", 3);
+	json_t *number = json_integer(1);
+
+	assert_string_equal(js_plain(plain), "a");
+	assert_null(js_plain(cut));
+	assert_null(js_plain(number));
+	assert_null(js_plain(NULL));
+	json_decref(plain);
+	json_decref(cut);
+	json_decref(number);
+}
+
 TEST_MAIN(NULL, NULL)
