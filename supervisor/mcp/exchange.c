@@ -1,5 +1,6 @@
 #include "supervisor/mcp/exchange.h"
 
+#include <stdio.h>
 #include <sys/uio.h>
 
 #include "common/clock.h"
@@ -7,6 +8,7 @@
 #include "supervisor/mcp/accept.h"
 
 #define STREAM_AFTER_MS 1000 /* a call that takes longer gets its stream */
+#define RETRY_MS 1000        /* a client that lost it waits so long */
 
 struct mcp_exchange *
 exchange_new(struct mcp *m, const struct mcp_transport_ops *ops, void *handle)
@@ -33,6 +35,8 @@ exchange_unpin(struct mcp_exchange *x)
 {
 	if (--x->pins > 0 || !x->ended)
 		return !x->ended;
+	if (x->ids != NULL)
+		x->ids->free(x->ids);
 	free(x);
 	return false;
 }
@@ -54,15 +58,46 @@ stream_open(struct mcp_exchange *x, const char *session_id)
 	x->ops->stream_start(x->handle, session_id);
 }
 
+static void
+write_event(struct mcp_exchange *x, const struct iovec *pieces, int n)
+{
+	x->last_ms = clock_mono_ms();
+	x->ops->stream_write(x->handle, pieces, n);
+}
+
 /* One message: JSON text without a line break. */
 static void
-stream_send(struct mcp_exchange *x, const char *text)
+stream_send(struct mcp_exchange *x, const char *text, enum exchange_event what)
 {
-	const struct iovec event[] = {
+	char id[EXCHANGE_EVENT_ID_MAX + 1];
+	const struct iovec plain[] = {
 	    PIECE("event: message\ndata: "), PIECE(text), PIECE("\n\n")};
 
-	x->last_ms = clock_mono_ms();
-	x->ops->stream_write(x->handle, event, ARRAY_LEN(event));
+	if (x->ids == NULL) {
+		write_event(x, plain, ARRAY_LEN(plain));
+	} else {
+		x->ids->next(x->ids, what, id);
+		write_event(x,
+		    (const struct iovec[]){PIECE("event: message\nid: "),
+			PIECE(id), PIECE("\ndata: "), PIECE(text),
+			PIECE("\n\n")},
+		    5);
+	}
+}
+
+/* An id without a message. */
+static void
+stream_prime(struct mcp_exchange *x, uint32_t retry_ms)
+{
+	char id[EXCHANGE_EVENT_ID_MAX + 1], retry[40];
+
+	(void)snprintf(
+	    retry, sizeof(retry), "\nretry: %u\ndata: \n\n", retry_ms);
+	x->ids->next(x->ids, EXCHANGE_EVENT, id);
+	x->to_prime = false;
+	x->is_primed = true;
+	write_event(x,
+	    (const struct iovec[]){PIECE("id: "), PIECE(id), PIECE(retry)}, 3);
 }
 
 static void
@@ -109,7 +144,7 @@ stream_last(struct mcp_exchange *x, const char *session_id, const char *text)
 {
 	open_stream(x, session_id);
 	if (!x->ended && text != NULL)
-		stream_send(x, text);
+		stream_send(x, text, EXCHANGE_LAST_EVENT);
 	if (x->ended)
 		return;
 	end(x);
@@ -195,6 +230,8 @@ exchange_stream_open(struct mcp_exchange *x)
 	}
 	exchange_pin(x);
 	open_stream(x, NULL);
+	if (!x->ended && x->to_prime)
+		stream_prime(x, RETRY_MS);
 	(void)exchange_unpin(x);
 }
 
@@ -211,8 +248,41 @@ exchange_send(struct mcp_exchange *x, const char *text)
 	exchange_pin(x);
 	exchange_stream_open(x);
 	if (!x->ended && x->is_streaming)
-		stream_send(x, text);
+		stream_send(x, text, EXCHANGE_EVENT);
 	(void)exchange_unpin(x);
+}
+
+void
+exchange_set_ids(
+    struct mcp_exchange *x, struct exchange_ids *ids, enum exchange_prime prime)
+{
+	if (x->ids != NULL)
+		x->ids->free(x->ids);
+	x->ids = ids;
+	if (prime == EXCHANGE_NO_PRIME)
+		return;
+	x->to_prime = !x->is_streaming;
+	if (!x->is_streaming)
+		return;
+	exchange_pin(x);
+	stream_prime(x, RETRY_MS);
+	(void)exchange_unpin(x);
+}
+
+bool
+exchange_hang_up(struct mcp_exchange *x, uint32_t retry_ms)
+{
+	if (!x->is_streaming || !x->is_primed)
+		return false;
+	exchange_pin(x);
+	stream_prime(x, retry_ms);
+	if (!x->ended) {
+		end(x);
+		stream_forget(x);
+		x->ops->stream_end(x->handle);
+	}
+	(void)exchange_unpin(x);
+	return true;
 }
 
 static void

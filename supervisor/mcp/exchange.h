@@ -30,6 +30,20 @@ struct exchange_waiter {
 	void (*on_end)(struct exchange_waiter *w);
 };
 
+#define EXCHANGE_EVENT_ID_MAX 512
+
+enum exchange_event {
+	EXCHANGE_EVENT,
+	EXCHANGE_LAST_EVENT /* the answer */
+};
+
+/* Ids for the events of a stream; its own from exchange_set_ids on. */
+struct exchange_ids {
+	void (*next)(struct exchange_ids *ids, enum exchange_event what,
+	    char out[EXCHANGE_EVENT_ID_MAX + 1]);
+	void (*free)(struct exchange_ids *ids);
+};
+
 struct mcp_exchange {
 	TAILQ_ENTRY(mcp_exchange) link; /* struct mcp's, oldest first */
 	struct mcp *m;
@@ -44,6 +58,10 @@ struct mcp_exchange {
 	bool is_streaming;
 	uint64_t last_ms; /* of its last bytes */
 	LIST_ENTRY(mcp_exchange) stream_link;
+	bool can_resume; /* its client can come back with the id of an event */
+	bool is_primed;  /* it was sent one without a message */
+	bool to_prime;   /* it is, as soon as there is a stream */
+	struct exchange_ids *ids;       /* of its events; NULL: none */
 	struct exchange_waiter *waiter; /* or NULL */
 };
 
@@ -84,5 +102,22 @@ void exchange_send(struct mcp_exchange *x, const char *text);
 /* exchange_tick - mcp_tick's part: opens the streams of requests that wait for
  * long, and writes signs of life into silent ones */
 void exchange_tick(struct mcp *m, uint64_t mono_ms);
+/*
+ * Ids of events (MCP 2025-11-25, transports, resumability)
+ *
+ * exchange_set_ids - events have ids from now on; ids are taken over.  With
+ * EXCHANGE_PRIME a stream begins with one of its own, that has no message:
+ * clients of older revisions would read that one as JSON.  x may have ended
+ * then.  exchange_hang_up - its client, if it was primed, is to come back
+ * after retry_ms: the stream ends without its answer, and the waiter is told;
+ * false: there is none, or its client could not come back.
+ */
+enum exchange_prime {
+	EXCHANGE_PRIME,
+	EXCHANGE_NO_PRIME
+};
+void exchange_set_ids(struct mcp_exchange *x, struct exchange_ids *ids,
+    enum exchange_prime prime);
+bool exchange_hang_up(struct mcp_exchange *x, uint32_t retry_ms);
 
 #endif

@@ -16,7 +16,9 @@
 #include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
 #include "supervisor/mcp/prompts.h"
+#include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/provider.h"
+#include "supervisor/mcp/resume.h"
 #include "supervisor/mcp/rpc.h"
 
 /* In the order in which their capabilities are announced. */
@@ -91,6 +93,13 @@ mcp_set_completion(struct mcp *m, mcp_complete_cb on_complete, void *arg)
 {
 	m->on_complete = on_complete;
 	m->complete_arg = arg;
+}
+
+int
+mcp_tool_on_resume(
+    struct mcp *m, const char *name, mcp_resume_cb on_resume, struct err *e)
+{
+	return registry_set_resume(m->registry, name, on_resume, e);
 }
 
 /* ---- a body, read before */
@@ -195,33 +204,6 @@ check_header(const struct visit *v)
 	return false;
 }
 
-/* GET and DELETE (MCP 2025-11-25, transports, session management). */
-static void
-handle_session_method(struct visit *v)
-{
-	const struct mcp_http *http = v->http;
-	bool is_delete = strcmp(http->method, "DELETE") == 0;
-	bool is_get = strcmp(http->method, "GET") == 0;
-
-	/* A GET without a session ends as one with: no stream is offered. */
-	if ((!is_delete && !is_get) || era_is_modern(http->protocol_version) ||
-	    (is_get && http->session_id == NULL)) {
-		refuse(v, 405, MCP_SERVER_ERROR,
-		    "Method not allowed: POST one JSON-RPC message", NULL);
-		return;
-	}
-	if (!find_session(v) || !check_header(v))
-		return;
-	if (is_get) {
-		refuse(v, 405, MCP_SERVER_ERROR,
-		    "Method not allowed: this server opens no stream on GET",
-		    NULL);
-		return;
-	}
-	session_end(v->m->sessions, &v->session, clock_wall_ms() / 1000);
-	exchange_reply(v->x, 204, NULL);
-}
-
 static struct mcp_context
 context_of(const struct visit *v, const struct session *session)
 {
@@ -234,6 +216,54 @@ context_of(const struct visit *v, const struct session *session)
 	    .request_id = v->http->request_id,
 	    .origin = v->http->origin,
 	    .traceparent = v->http->traceparent};
+}
+
+static void
+refuse_get(const struct visit *v)
+{
+	refuse(v, 405, MCP_SERVER_ERROR,
+	    "Method not allowed: POST one JSON-RPC message; GET with Accept: "
+	    "text/event-stream takes up a session's streams",
+	    NULL);
+}
+
+/* A GET whose session is known. */
+static void
+handle_get(struct visit *v)
+{
+	const struct mcp_context c = context_of(v, &v->session);
+	struct err e;
+
+	if ((accept_forms(v->http->accept) & ACCEPT_STREAM) == 0 ||
+	    v->http->last_event_id == NULL)
+		refuse_get(v);
+	else if (exchange_set_forms(v->x, ACCEPT_STREAM, &e) != 0)
+		refuse(v, 429, MCP_SERVER_ERROR, e.msg, NULL);
+	else
+		resume_on_get(v->x, &c, v->http->last_event_id);
+}
+
+/* GET and DELETE (MCP 2025-11-25, transports, session management). */
+static void
+handle_session_method(struct visit *v)
+{
+	const struct mcp_http *http = v->http;
+	bool is_delete = strcmp(http->method, "DELETE") == 0;
+	bool is_get = strcmp(http->method, "GET") == 0;
+
+	if ((!is_delete && !is_get) || era_is_modern(http->protocol_version) ||
+	    (is_get && http->session_id == NULL)) {
+		refuse_get(v);
+		return;
+	}
+	if (!find_session(v) || !check_header(v))
+		return;
+	if (is_get) {
+		handle_get(v);
+		return;
+	}
+	session_end(v->m->sessions, &v->session, clock_wall_ms() / 1000);
+	exchange_reply(v->x, 204, NULL);
 }
 
 /* The request takes over its id. */
@@ -390,6 +420,7 @@ mcp_handle(struct mcp *m, const struct mcp_http *http,
 	struct visit v = {
 	    .m = m, .x = exchange_new(m, ops, handle), .http = http};
 
+	v.x->can_resume = http->route == MCP_ROUTE_MAIN;
 	exchange_pin(v.x);
 	if (strcmp(http->method, "POST") == 0)
 		handle_post(&v);

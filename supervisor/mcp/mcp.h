@@ -153,8 +153,9 @@ struct mcp_http {
  * exchange, which stays valid until ops->reply or ops->stream_end was called
  * for it.  The ladder: Content-Type 415, Accept 406, JSON 400 -32700, not a
  * request or an id that is no string or 64-bit integer 400 -32600, no session
- * 400 -32000, unknown session 404 -32001, bad version header 400, GET 405 with
- * no session stream offered, DELETE ends the session, notifications 202.
+ * 400 -32000, unknown session 404 -32001, bad version header 400, GET takes an
+ * answer up again (resume.h), else 405, DELETE ends the session,
+ * notifications 202.
  */
 struct mcp_exchange *mcp_handle(struct mcp *m, const struct mcp_http *http,
     const struct mcp_transport_ops *ops, void *handle);

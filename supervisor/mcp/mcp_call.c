@@ -10,9 +10,12 @@
  */
 #include "supervisor/mcp/mcp_call.h"
 
+#include <stdio.h>
+
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/content.h"
+#include "supervisor/mcp/event_id.h"
 #include "supervisor/mcp/offer.h"
 
 /* Who is counted for calls: a tenant's subject, while it has any. */
@@ -36,6 +39,8 @@ struct mcp_call {
 	bool progressed;      /* and last was sent */
 	uint64_t last;
 	mcp_call_shape_cb shape; /* NULL: answers go as they are */
+	char *tool;              /* its name; NULL: another method */
+	struct event_id *resume; /* NULL: nobody can come back for it */
 };
 
 static void call_on_progress(struct call *base, const struct call_progress *p);
@@ -144,7 +149,21 @@ call_free(struct mcp_call *c)
 	call_clear(&c->base);
 	free(c->id);
 	free(c->progress_token);
+	free(c->tool);
+	free(c->resume);
 	free(c);
+}
+
+/* NULL: it is no tool that is called. */
+static const char *
+tool_of(const struct mcp_context *with)
+{
+	const struct rpc_message *message = with->message;
+
+	return message->method == NULL ||
+		strcmp(message->method, "tools/call") != 0 ?
+	    NULL :
+	    json_string_value(json_object_get(message->params, "name"));
 }
 
 static struct mcp_call *
@@ -168,6 +187,8 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	memcpy(c->session, with->session->id, SESSION_ID_LEN);
 	if (telling)
 		c->progress_token = xstrdup(with->message->progress_token);
+	if (tool_of(with) != NULL)
+		c->tool = xstrdup(tool_of(with));
 	return c;
 }
 
@@ -181,30 +202,175 @@ call_on_lost(void *arg)
 	c->base.up = &call_ops_silent;
 }
 
+/* In flight, or its request is refused and it is gone. */
+static bool
+call_admit(struct mcp_call *c, struct principal *who)
+{
+	struct mcp_request *r = c->request;
+	struct err e;
+	int rc = call_add(c, who, &e);
+
+	if (rc == 0) {
+		request_hold(r, call_on_lost, c);
+		return true;
+	}
+	call_free(c);
+	request_refuse(r, rc == ERR_LIMIT ? 429 : 400,
+	    rc == ERR_LIMIT ? MCP_SERVER_ERROR : MCP_INVALID_REQUEST, e.msg);
+	return false;
+}
+
 void
 mcp_call_start(struct mcp_request *r, const struct mcp_context *with,
     mcp_call_run_cb run, void *arg)
 {
-	struct mcp_exchange *x = r->exchange;
 	struct mcp_call *c = call_new(r, with);
-	bool telling = c->progress_token != NULL;
-	struct err e;
-	int rc;
 
-	rc = call_add(c, with->who, &e);
-	if (rc != 0) {
-		call_free(c);
-		request_refuse(r, rc == ERR_LIMIT ? 429 : 400,
-		    rc == ERR_LIMIT ? MCP_SERVER_ERROR : MCP_INVALID_REQUEST,
-		    e.msg);
+	/* What ends at once is answered as plain JSON; who waits gets its
+	 * stream with the first progress, or after a while. */
+	if (call_admit(c, with->who))
+		run(c, arg);
+}
+
+/* ---- answers that outlive their connection */
+
+/* What came before it knows nothing of (MCP 2025-11-25, transports). */
+static bool
+takes_prime(const struct era_revision *rev)
+{
+	return rev->number >= 20251125;
+}
+
+/* The events of whoever waits have ids of this call's. */
+static void
+call_give_ids(struct mcp_call *c)
+{
+	struct mcp_exchange *x = c->request->exchange;
+
+	if (x->can_resume)
+		exchange_set_ids(x,
+		    event_ids_new(
+			session_signer(c->m->sessions), c->resume, c->base.who),
+		    takes_prime(c->rev) ? EXCHANGE_PRIME : EXCHANGE_NO_PRIME);
+}
+
+static bool
+can_resume(const struct mcp_call *c)
+{
+	const struct registry_tool *tool =
+	    c->tool == NULL || c->caller == NULL ?
+	    NULL :
+	    registry_find(c->m->registry, c->tool);
+
+	return tool != NULL && tool->on_resume != NULL &&
+	    !era_has(c->rev, ERA_STATELESS);
+}
+
+/* Of what is too long for an id there is none. */
+void
+mcp_call_set_token(struct mcp_call *c, const void *token, size_t n)
+{
+	const char *progress =
+	    c->progress_token == NULL ? "" : c->progress_token;
+	struct event_id *id;
+
+	if (c->resume != NULL || n > MCP_TOKEN_MAX || !can_resume(c) ||
+	    strlen(c->id) > EVENT_ID_PART_MAX ||
+	    strlen(progress) > EVENT_ID_PART_MAX)
+		return;
+	id = xcalloc(1, sizeof(*id));
+	memcpy(id->session, c->session, SESSION_ID_LEN);
+	(void)snprintf(id->tool, sizeof(id->tool), "%s", c->tool);
+	(void)snprintf(id->request, sizeof(id->request), "%s", c->id);
+	(void)snprintf(
+	    id->progress_token, sizeof(id->progress_token), "%s", progress);
+	memcpy(id->token, token, n);
+	id->ntoken = n;
+	if (!event_id_begin(id)) {
+		free(id);
 		return;
 	}
-	request_hold(r, call_on_lost, c);
-	run(c, arg);
-	/* c may be gone.  What ends at once is answered as plain JSON; who
-	 * waits and asked for progress gets its stream now. */
-	if (telling && !x->ended)
-		exchange_stream_open(x);
+	c->resume = id;
+	if (c->request != NULL)
+		call_give_ids(c);
+}
+
+void
+mcp_call_hang_up(struct mcp_call *c, uint32_t retry_ms)
+{
+	if (c->request != NULL)
+		(void)exchange_hang_up(c->request->exchange, retry_ms);
+}
+
+/* Whoever waited before, on a connection that we take for open, waits no
+ * more. */
+static void
+call_attach(struct mcp_call *c, struct mcp_exchange *x)
+{
+	struct mcp_request *before = c->request;
+
+	if (before != NULL) {
+		call_on_lost(c);
+		request_drop(before);
+	}
+	c->request = request_new(x, xstrdup(c->id));
+	request_hold(c->request, call_on_lost, c);
+	if (c->progress_token != NULL)
+		c->base.up = &call_ops_telling;
+	call_give_ids(c);
+	exchange_stream_open(x);
+}
+
+/* The tool has its name from the id, and nothing else of the request. */
+static struct mcp_call *
+call_again(struct mcp_exchange *x, const struct mcp_context *with,
+    const struct event_id *id)
+{
+	AUTO(auto_json)
+	json_t *params = json_pack("{s:s}", "name", id->tool);
+	const struct rpc_message message = {.kind = RPC_REQUEST,
+	    .method = "tools/call",
+	    .params = params,
+	    .progress_token = id->progress_token[0] == '\0' ?
+		NULL :
+		(char *)(uintptr_t)id->progress_token};
+	struct mcp_context again = *with;
+	struct mcp_call *c;
+
+	again.message = &message;
+	c = call_new(request_new(x, xstrdup(id->request)), &again);
+	c->resume = xmemdup(id, sizeof(*id));
+	c->progressed = id->progressed;
+	c->last = id->progress;
+	return c;
+}
+
+void
+mcp_call_resume(struct mcp_exchange *x, const struct mcp_context *with,
+    const struct event_id *id)
+{
+	const struct call_key key = {id->session, id->request};
+	const struct registry_tool *tool =
+	    registry_find(with->m->registry, id->tool);
+	struct mcp_call *c = call_find(with->m, &key);
+
+	if (c != NULL && c->resume != NULL &&
+	    memcmp(c->resume->stream, id->stream, sizeof(id->stream)) == 0) {
+		call_attach(c, x);
+		return;
+	}
+	c = call_again(x, with, id);
+	if (tool == NULL || tool->on_resume == NULL) { /* another server's */
+		mcp_call_error(c, MCP_INTERNAL_ERROR,
+		    "the tool cannot say this answer again", NULL);
+		return;
+	}
+	if (!call_admit(c, with->who))
+		return;
+	call_give_ids(c);
+	exchange_stream_open(x);
+	/* Also when the client is gone meanwhile: the tool ends the call. */
+	tool->on_resume(c, id->token, id->ntoken, tool->arg);
 }
 
 void
@@ -332,6 +498,12 @@ call_on_progress(struct call *base, const struct call_progress *p)
 		return;
 	c->progressed = true;
 	c->last = p->done;
+	if (c->resume != NULL) {
+		c->resume->progressed = true;
+		c->resume->progress = p->done;
+		if (c->request->exchange->ids != NULL)
+			event_ids_progress(c->request->exchange->ids, p->done);
+	}
 	text = progress_text(c, p);
 	exchange_send(c->request->exchange, text);
 }

@@ -37,6 +37,12 @@ void mcp_call_start(struct mcp_request *r, const struct mcp_context *with,
 typedef json_t *(*mcp_call_shape_cb)(
     const struct era_revision *rev, json_t *result);
 void mcp_call_set_shape(struct mcp_call *c, mcp_call_shape_cb shape);
+/* mcp_call_resume - x, which takes a stream, gets the answer of the request
+ * that id is of: from its call where that goes on, else from a new one that
+ * the tool's on_resume answers.  x may have ended then. */
+struct event_id;
+void mcp_call_resume(struct mcp_exchange *x, const struct mcp_context *with,
+    const struct event_id *id);
 /* mcp_call_cancel - notifications/cancelled for a request id (JSON text) of
  * this session; unknown ones are ignored */
 void mcp_call_cancel(

@@ -99,9 +99,10 @@ void mcp_call_need(struct mcp_call *c, enum mcp_can what);
  *
  * A tool that can say the answer again by a short token, also in another
  * process, sets it early in its call.  From then on the event stream of the
- * call has ids; a client that comes back with one of them (Last-Event-ID) has
- * the tool's on_resume called with the token, in a new call, and gets what
- * that answers.  The first call goes on meanwhile, and answers nobody.
+ * call has ids (MCP 2025-11-25 and before, if the tool has an on_resume).  A
+ * client that comes back with one of them (Last-Event-ID) gets the answer of
+ * this call while it goes on; else the tool's on_resume is called with the
+ * token, in a new call, and the client gets what that answers.
  */
 #define MCP_TOKEN_MAX 64
 void mcp_call_set_token(struct mcp_call *c, const void *token, size_t n);

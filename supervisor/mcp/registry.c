@@ -188,6 +188,18 @@ registry_change(struct registry *r, json_t *definition, struct err *e)
 	return take_definition(r, &r->tools[i], definition, e);
 }
 
+int
+registry_set_resume(struct registry *r, const char *name,
+    mcp_resume_cb on_resume, struct err *e)
+{
+	size_t i = index_of(r, name);
+
+	if (i == r->n)
+		return err_set(e, ERR_NOTFOUND, "there is no tool %.80s", name);
+	r->tools[i].on_resume = on_resume;
+	return 0;
+}
+
 static json_t *
 tool_for(const struct registry_tool *t, const struct era_revision *rev)
 {

@@ -13,6 +13,7 @@
 #include "common/err.h"
 #include "supervisor/mcp/era.h"
 #include "supervisor/mcp/mcp.h"
+#include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/schema.h"
 
 #define REGISTRY_TOOLS_MAX 64
@@ -23,6 +24,7 @@ struct registry_tool {
 	const char *name; /* in the definition */
 	struct schema *input;
 	mcp_tool_cb on_call;
+	mcp_resume_cb on_resume; /* NULL: its answers are said once */
 	void *arg;
 };
 
@@ -36,6 +38,9 @@ int registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
  * now on; ERR_NOTFOUND */
 int registry_change(
     struct registry *r, json_t *definition, struct err *e) MUSTCHECK;
+/* registry_set_resume - ERR_NOTFOUND */
+int registry_set_resume(struct registry *r, const char *name,
+    mcp_resume_cb on_resume, struct err *e) MUSTCHECK;
 /* NULL when there is none of this name */
 const struct registry_tool *registry_find(
     const struct registry *r, const char *name);

@@ -20,6 +20,7 @@
 #define SESSION_ENDED_MAX 32768
 #define SESSION_NAME_LEN 32
 
+struct text_signer;
 struct session_keeper;
 
 struct session {
@@ -37,6 +38,9 @@ struct session {
 struct session_keeper *session_keeper_new(
     const uint8_t *key, size_t key_len, uint32_t ttl_s);
 void session_keeper_free(struct session_keeper *k);
+/* session_signer - the keeper's, for what else is under its key (signed_text.h)
+ */
+const struct text_signer *session_signer(const struct session_keeper *k);
 
 /* session_issue - client: UTF-8 without control characters, at most
  * CALL_CLIENT_MAX bytes; "": it did not say */

@@ -26,7 +26,11 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	char *session;
 	char *body; /* NULL: none */
 	char *event[FAKE_EVENTS];
+	char *event_id[FAKE_EVENTS]; /* NULL: it had none */
 	int nevents;
+	char *primed; /* the id of the event without a message; NULL: none */
+	int primes;
+	unsigned int retry_ms;
 	int beats;                     /* comments that show life */
 	size_t pending;                /* what fake_pending_cb says */
 	struct mcp_exchange *exchange; /* as mcp_handle returned */
@@ -53,15 +57,57 @@ fake_start_cb(void *handle, const char *session_id)
 	a->session = session_id == NULL ? NULL : xstrdup(session_id);
 }
 
-#define FAKE_SSE_HEAD "event: message\ndata: "
+/* The value of a field of the event; NULL: it has none.  The caller frees. */
+static inline char *
+fake_field(const char *event, const char *name)
+{
+	size_t n = strlen(name);
 
-/* Keeps the JSON of a message, and counts comments. */
+	for (const char *p = event; *p != '\n';) {
+		size_t len = strcspn(p, "\n");
+
+		if (strncmp(p, name, n) == 0 && strncmp(p + n, ": ", 2) == 0)
+			return xstrndup(p + n + 2, len - n - 2);
+		p += len + 1;
+	}
+	return NULL;
+}
+
+static inline void
+fake_take_event(struct fake_answer *a, const char *event)
+{
+	char *data = fake_field(event, "data");
+	char *kind = fake_field(event, "event");
+	char *retry = fake_field(event, "retry");
+	char *id = fake_field(event, "id");
+
+	assert_non_null(data);
+	if (*data == '\0') {
+		assert_null(kind);
+		assert_non_null(id);
+		assert_non_null(retry);
+		a->primes++;
+		a->retry_ms = (unsigned int)atoi(retry);
+		free(a->primed);
+		a->primed = id;
+		free(data);
+	} else {
+		assert_string_equal(kind, "message");
+		assert_true(a->nevents < FAKE_EVENTS);
+		a->event_id[a->nevents] = id;
+		a->event[a->nevents++] = data;
+	}
+	free(kind);
+	free(retry);
+}
+
+/* Keeps messages with their ids, and counts comments. */
 static inline void
 fake_write_cb(void *handle, const struct iovec *pieces, int n)
 {
 	struct fake_answer *a = handle;
 	char *all = xcalloc(1, 1);
-	size_t len, head = strlen(FAKE_SSE_HEAD);
+	size_t len;
 
 	assert_true(a->starts == 1 && a->ends == 0);
 	for (int i = 0; i < n; i++) {
@@ -73,14 +119,10 @@ fake_write_cb(void *handle, const struct iovec *pieces, int n)
 	}
 	len = strlen(all);
 	assert_true(len >= 2 && strcmp(all + len - 2, "\n\n") == 0);
-	if (all[0] == ':') {
+	if (all[0] == ':')
 		a->beats++;
-	} else {
-		assert_int_equal(strncmp(all, FAKE_SSE_HEAD, head), 0);
-		assert_true(a->nevents < FAKE_EVENTS);
-		a->event[a->nevents++] = xstrndup(all + head, len - 2 - head);
-		assert_null(strchr(a->event[a->nevents - 1], '\n'));
-	}
+	else
+		fake_take_event(a, all);
 	free(all);
 }
 
@@ -124,8 +166,11 @@ fake_clear(struct fake_answer *a)
 {
 	free(a->session);
 	free(a->body);
-	for (int i = 0; i < a->nevents; i++)
+	for (int i = 0; i < a->nevents; i++) {
 		free(a->event[i]);
+		free(a->event_id[i]);
+	}
+	free(a->primed);
 	memset(a, 0, sizeof(*a));
 }
 
@@ -242,6 +287,7 @@ fake_add_tools(struct mcp *m)
 /* Whoever asks: what a test does not set is what a good client sends. */
 struct fake_client {
 	const char *accept, *content_type, *session, *version;
+	const char *last_event_id;
 	struct principal *who;
 };
 
@@ -265,6 +311,7 @@ fake_http(struct mcp *m, const char *method, const struct fake_client *c,
 	    .accept = c->accept,
 	    .session_id = c->session,
 	    .protocol_version = c->version,
+	    .last_event_id = c->last_event_id,
 	    .who = c->who,
 	    .request_id = "http-1"};
 	/* An exact copy on the heap: reading past it is found. */
