@@ -157,16 +157,36 @@ blocks_for(const struct era_revision *rev, const struct mcp_content *content)
 	return out;
 }
 
-char *
-content_tool_result(const struct era_revision *rev,
+json_t *
+content_tool_json(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome)
 {
 	json_t *structured =
 	    era_has(rev, ERA_STRUCTURED) ? content->structured : NULL;
-	AUTO(auto_json)
-	json_t *result = json_pack("{s:o, s:O*, s:O*, s:b}", "content",
+
+	return json_pack("{s:o, s:O*, s:O*, s:b}", "content",
 	    blocks_for(rev, content), "structuredContent", structured, "_meta",
 	    content->meta, "isError", outcome == MCP_TOOL_FAILED);
+}
+
+char *
+content_tool_result(const struct era_revision *rev,
+    const struct mcp_content *content, enum mcp_outcome outcome)
+{
+	AUTO(auto_json)
+	json_t *result = content_tool_json(rev, content, outcome);
 
 	return js_dump(result);
+}
+
+const char *
+content_text(const struct mcp_content *content)
+{
+	json_t *block;
+	size_t i;
+
+	json_array_foreach (content->blocks, i, block)
+		if (strcmp(js_text(block, "type"), "text") == 0)
+			return js_text(block, "text");
+	return "";
 }

@@ -27,6 +27,7 @@ static const struct mcp_provider *const providers[] = {
     &methods_tools,
     &methods_prompts,
     &methods_completion,
+    &methods_tasks,
 };
 
 struct mcp *

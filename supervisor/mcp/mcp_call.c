@@ -17,6 +17,7 @@
 #include "supervisor/mcp/content.h"
 #include "supervisor/mcp/event_id.h"
 #include "supervisor/mcp/offer.h"
+#include "supervisor/mcp/task_view.h"
 
 /* Who is counted for calls: a tenant's subject, while it has any. */
 struct caller {
@@ -35,6 +36,7 @@ struct mcp_call {
 	struct mcp *m;
 	struct mcp_request *request; /* NULL: nobody to answer */
 	const struct era_revision *rev;
+	struct call_task task;
 	char *progress_token; /* JSON text; NULL: not asked for */
 	bool progressed;      /* and last was sent */
 	uint64_t last;
@@ -148,6 +150,7 @@ call_free(struct mcp_call *c)
 		call_remove(c);
 	call_clear(&c->base);
 	free(c->id);
+	free(c->task.id);
 	free(c->progress_token);
 	free(c->tool);
 	free(c->resume);
@@ -414,6 +417,24 @@ mcp_call_base(struct mcp_call *c)
 	return &c->base;
 }
 
+const struct call_task *
+mcp_call_task_of(const struct mcp_call *c)
+{
+	return &c->task;
+}
+
+void
+mcp_call_set_task(struct mcp_call *c, const struct call_task *task)
+{
+	c->task = *task;
+}
+
+const struct era_revision *
+mcp_call_rev(const struct mcp_call *c)
+{
+	return c->rev;
+}
+
 /* What is given to nobody is not made. */
 static struct mcp_request *
 call_end(struct mcp_call *c)
@@ -431,6 +452,17 @@ mcp_call_result(
 	AUTO(auto_free) char *result = NULL;
 	struct mcp_request *r;
 
+	/* Who asked for a task takes no result in its place; a JSON-RPC error
+	 * it does (MCP 2025-11-25, tasks). */
+	if (c->task.asked && outcome == MCP_TOOL_FAILED) {
+		result = xstrdup(content_text(content));
+		mcp_content_free(content);
+		mcp_call_error(c, MCP_SERVER_ERROR, result, NULL);
+		return;
+	}
+	if (c->task.way == CALL_TASK_RESULT)
+		mcp_content_meta(
+		    content, TASK_RELATED, task_view_related(c->task.id));
 	if (c->request != NULL)
 		result = content_tool_result(c->rev, content, outcome);
 	mcp_content_free(content);

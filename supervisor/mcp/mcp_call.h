@@ -22,6 +22,26 @@
 
 #define MCP_CALLS_PER_PRINCIPAL 1024
 
+enum call_task_way {
+	CALL_TASK_NONE, /* it asks for no task */
+	CALL_TASK_GET,
+	CALL_TASK_RESULT,
+	CALL_TASK_LIST,
+	CALL_TASK_CANCEL,
+	CALL_TASK_TAKEN /* what it brings is taken, and that is the answer */
+};
+/* What a call has to do with tasks; written by methods_tasks.c. */
+struct call_task {
+	bool may, asked; /* one may stand for its result; its client asks */
+	int64_t ttl_ms;
+	enum call_task_way way;
+	char *id; /* of CALL_TASK_RESULT: whose result; the call's own */
+};
+const struct call_task *mcp_call_task_of(const struct mcp_call *c);
+/* mcp_call_set_task - once, before its offer has it; id is taken over */
+void mcp_call_set_task(struct mcp_call *c, const struct call_task *task);
+const struct era_revision *mcp_call_rev(const struct mcp_call *c);
+
 /*
  * mcp_call_start - hand a request to what is offered for it
  *

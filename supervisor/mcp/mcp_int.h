@@ -12,6 +12,7 @@
 
 struct mcp_provider;
 struct prompts;
+struct mcp_task_ops;
 TAILQ_HEAD(exchange_list, mcp_exchange);
 LIST_HEAD(stream_list, mcp_exchange);
 
@@ -28,6 +29,8 @@ struct mcp {
 	struct hashmap callers; /* who has any */
 	const struct mcp_provider *const *providers;
 	size_t nproviders;
+	const struct mcp_task_ops *task_ops; /* NULL: no tasks */
+	void *task_arg;
 	struct exchange_list exchanges; /* not answered yet, oldest first */
 	struct stream_list streams;     /* of them, with an event stream */
 	uint32_t heartbeat_ms;

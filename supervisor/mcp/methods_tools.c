@@ -7,6 +7,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/mcp/content.h"
 #include "supervisor/mcp/mcp_call.h"
+#include "supervisor/mcp/methods_tasks.h"
 
 #define SINCE_FIRST 20241105
 
@@ -46,15 +47,21 @@ unknown_tool(struct mcp_request *r, json_t *name)
 }
 
 /* The model can mend these, so they are a result that it sees (MCP
- * 2025-11-25, tools, error handling; allowed before). */
+ * 2025-11-25, tools, error handling; allowed before).  Who asked for a task
+ * takes no result in its place. */
 static void
-bad_arguments(
-    struct mcp_request *r, const struct era_revision *rev, const char *why)
+bad_arguments(struct mcp_request *r, const struct era_revision *rev,
+    const struct call_task *task, const char *why)
 {
-	struct mcp_content *content = mcp_content_new();
+	struct mcp_content *content;
 	AUTO(auto_free) char *said = xasprintf("invalid_arguments: %s", why);
 	AUTO(auto_free) char *text = NULL;
 
+	if (task->asked) {
+		bad_params(r, said);
+		return;
+	}
+	content = mcp_content_new();
 	mcp_content_text(content, said, strlen(said));
 	text = content_tool_result(rev, content, MCP_TOOL_FAILED);
 	mcp_content_free(content);
@@ -64,6 +71,7 @@ bad_arguments(
 struct tool_work {
 	const struct registry_tool *tool;
 	json_t *arguments;
+	struct call_task task;
 };
 
 static void
@@ -71,6 +79,7 @@ run_tool(struct mcp_call *call, void *arg)
 {
 	const struct tool_work *w = arg;
 
+	mcp_call_set_task(call, &w->task);
 	w->tool->on_call(call, w->arguments, w->tool->arg);
 }
 
@@ -98,13 +107,16 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	tool = js_plain(name) == NULL ?
 	    NULL :
 	    registry_find(c->m->registry, json_string_value(name));
-	work = (struct tool_work){tool, arguments};
-	if (tool != NULL)
-		schema_tidy(tool->input, arguments, c->message->removed);
-	if (tool == NULL)
+	if (tool == NULL) {
 		unknown_tool(r, name);
-	else if (schema_check(tool->input, arguments, &e) != 0)
-		bad_arguments(r, c->session->rev, e.msg);
+		return;
+	}
+	work = (struct tool_work){.tool = tool, .arguments = arguments};
+	if (!tasks_admit(r, c, tool, &work.task))
+		return;
+	schema_tidy(tool->input, arguments, c->message->removed);
+	if (schema_check(tool->input, arguments, &e) != 0)
+		bad_arguments(r, c->rev, &work.task, e.msg);
 	else
 		mcp_call_start(r, c, run_tool, &work);
 }

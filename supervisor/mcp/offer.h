@@ -220,7 +220,9 @@ struct mcp_task_ops {
 	/* Waits for the end, then answers as the tool's call would have: with
 	 * mcp_call_result or mcp_call_error; or mcp_call_no_task. */
 	void (*result)(struct mcp_call *c, const char *id, void *arg);
-	/* As get, when the cancel is taken; of one that ended, its state. */
+	/* Answers with mcp_call_task_state, as the cancel found the task: one
+	 * that works is cancelled from then on, in every answer, whatever its
+	 * work still comes to; one that had ended stays as it is. */
 	void (*cancel)(struct mcp_call *c, const char *id, void *arg);
 	/* Answers to questions of an input_required task: {"KEY": RESULT}; as
 	 * get.  NULL: tasks never ask. */
@@ -240,6 +242,10 @@ struct mcp_task_end {
 	const char *error;
 	json_t *questions; /* taken over; of an input_required task, or NULL */
 };
+/* mcp_call_shows_end - its answer holds what the task came to (2026-07-28);
+ * else only error_code and outcome of the end count, and the content may be
+ * left out */
+bool mcp_call_shows_end(const struct mcp_call *c);
 void mcp_call_task_state(struct mcp_call *c, const struct mcp_task *task,
     const struct mcp_task_end *end);
 void mcp_call_task_list(struct mcp_call *c, const struct mcp_task *tasks,

@@ -57,6 +57,7 @@ extern const struct mcp_provider methods_core;
 extern const struct mcp_provider methods_tools;
 extern const struct mcp_provider methods_prompts;
 extern const struct mcp_provider methods_completion;
+extern const struct mcp_provider methods_tasks;
 
 /* provider_capabilities - what the server can, as initialize and
  * server/discover say it: a new object */

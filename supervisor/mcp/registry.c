@@ -135,6 +135,33 @@ check_definition(json_t *definition, struct err *e)
 	return check_root(definition, "inputSchema", e);
 }
 
+/* Without a word of it there are none (MCP 2025-11-25, tasks). */
+static int
+read_tasks(const json_t *definition, enum registry_tasks *out, struct err *e)
+{
+	static const char *const words[] = {
+	    [REGISTRY_TASKS_FORBIDDEN] = "forbidden",
+	    [REGISTRY_TASKS_OPTIONAL] = "optional",
+	    [REGISTRY_TASKS_REQUIRED] = "required",
+	};
+	const json_t *v = json_object_get(
+	    json_object_get(definition, "execution"), "taskSupport");
+
+	*out = REGISTRY_TASKS_FORBIDDEN;
+	if (v == NULL)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (json_is_string(v) &&
+		    strcmp(json_string_value(v), words[i]) == 0) {
+			*out = (enum registry_tasks)i;
+			return 0;
+		}
+	return err_set(e, ERR_INVAL,
+	    "tool %s: execution.taskSupport must be forbidden, optional or "
+	    "required",
+	    name_of(definition));
+}
+
 /* t keeps what it has when the definition is not usable. */
 static int
 take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
@@ -142,8 +169,10 @@ take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
 {
 	const char *name = name_of(definition);
 	struct schema *input = NULL;
+	enum registry_tasks tasks;
 
-	if (check_definition(definition, e) != 0)
+	if (check_definition(definition, e) != 0 ||
+	    read_tasks(definition, &tasks, e) != 0)
 		return e->code;
 	if (schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
 	    0)
@@ -152,6 +181,7 @@ take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
 	json_decref(t->definition);
 	t->definition = json_incref(definition);
 	t->name = name;
+	t->tasks = tasks;
 	t->input = input;
 	forget_lists(r);
 	return 0;

@@ -19,9 +19,16 @@
 #define REGISTRY_TOOLS_MAX 64
 #define REGISTRY_NAME_MAX 64 /* of [A-Za-z0-9_.-] */
 
+enum registry_tasks { /* execution.taskSupport: may one stand for its result */
+	REGISTRY_TASKS_FORBIDDEN,
+	REGISTRY_TASKS_OPTIONAL,
+	REGISTRY_TASKS_REQUIRED
+};
+
 struct registry_tool {
 	json_t *definition;
 	const char *name; /* in the definition */
+	enum registry_tasks tasks;
 	struct schema *input;
 	mcp_tool_cb on_call;
 	mcp_resume_cb on_resume; /* NULL: its answers are said once */

@@ -70,7 +70,14 @@ request_error(
 void
 request_refuse(struct mcp_request *r, int status, int code, const char *message)
 {
-	AUTO(auto_free) char *text = rpc_error(r->id, code, message, NULL);
+	request_refuse_with(r, status, code, message, NULL);
+}
+
+void
+request_refuse_with(struct mcp_request *r, int status, int code,
+    const char *message, const json_t *data)
+{
+	AUTO(auto_free) char *text = rpc_error(r->id, code, message, data);
 	struct mcp_exchange *x = r->exchange;
 
 	request_free(r);

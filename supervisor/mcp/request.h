@@ -37,6 +37,9 @@ void request_error(
 /* request_refuse - an error with an HTTP status of its own, never a stream */
 void request_refuse(
     struct mcp_request *r, int status, int code, const char *message);
+/* request_refuse_with - the same, with data, which is only read */
+void request_refuse_with(struct mcp_request *r, int status, int code,
+    const char *message, const json_t *data);
 void request_drop(struct mcp_request *r);
 
 #endif
