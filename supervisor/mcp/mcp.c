@@ -25,6 +25,7 @@
 static const struct mcp_provider *const providers[] = {
     &methods_core,
     &methods_tools,
+    &methods_resources,
     &methods_prompts,
     &methods_completion,
     &methods_tasks,
@@ -65,6 +66,7 @@ mcp_free(struct mcp *m)
 	mcp_call_orphan_all(m);
 	registry_free(m->registry);
 	prompts_free(m->prompts);
+	json_decref(m->templates);
 	session_keeper_free(m->sessions);
 	free(m);
 }
@@ -80,6 +82,16 @@ int
 mcp_change_tool(struct mcp *m, json_t *definition, struct err *e)
 {
 	return registry_change(m->registry, definition, e);
+}
+
+void
+mcp_set_resources(struct mcp *m, json_t *templates,
+    const struct mcp_resource_ops *ops, void *arg)
+{
+	json_decref(m->templates);
+	m->templates = json_incref(templates);
+	m->resource_ops = ops;
+	m->resource_arg = arg;
 }
 
 int

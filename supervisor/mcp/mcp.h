@@ -37,7 +37,8 @@ enum mcp_code { /* JSON-RPC and MCP error codes */
 	MCP_INVALID_PARAMS = -32602,
 	MCP_INTERNAL_ERROR = -32603,
 	MCP_SERVER_ERROR = -32000,
-	MCP_SESSION_NOT_FOUND = -32001
+	MCP_SESSION_NOT_FOUND = -32001,
+	MCP_RESOURCE_NOT_FOUND = -32002 /* until 2025-11-25 */
 };
 
 struct mcp_config {

@@ -500,6 +500,19 @@ mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data)
 	json_decref(data);
 }
 
+void
+mcp_call_no_resource(struct mcp_call *c, const char *uri)
+{
+	/* Its own code until 2025-11-25, that of other bad parameters since. */
+	int code = era_has(c->rev, ERA_STATELESS) ? MCP_INVALID_PARAMS :
+						    MCP_RESOURCE_NOT_FOUND;
+	json_t *data = json_object();
+
+	json_object_set_new(
+	    data, "uri", js_string_bytes(uri, strlen(uri), NULL));
+	mcp_call_error(c, code, "Resource not found", data);
+}
+
 static char *
 progress_text(const struct mcp_call *c, const struct call_progress *p)
 {

@@ -25,6 +25,9 @@ struct mcp {
 	struct prompts *prompts;
 	mcp_complete_cb on_complete; /* NULL: there is no completion */
 	void *complete_arg;
+	const struct mcp_resource_ops *resource_ops; /* NULL: none */
+	void *resource_arg;
+	json_t *templates;      /* an array, or NULL */
 	struct hashmap calls;   /* in flight: mcp_call.c, as the next */
 	struct hashmap callers; /* who has any */
 	const struct mcp_provider *const *providers;

@@ -16,36 +16,56 @@
 #define SINCE_CONTEXT 20250618
 #define VALUES_MAX 100 /* MCP 2025-11-25, completion */
 
+static bool
+is_template(const struct mcp *m, const char *uri)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (m->templates, i, one)
+		if (strcmp(js_text(one, "uriTemplate"), uri) == 0)
+			return true;
+	return false;
+}
+
+static int
+check_prompt(
+    const struct mcp *m, const struct mcp_completion *what, struct err *e)
+{
+	const struct prompt *prompt = prompts_find(m->prompts, what->prompt);
+
+	if (prompt == NULL)
+		return err_set(e, ERR_INVAL,
+		    "Unknown prompt: %.80s; prompts/list names them",
+		    what->prompt);
+	if (!prompt_has(prompt, what->argument))
+		return err_set(e, ERR_INVAL,
+		    "prompt %s has no argument %.80s; prompts/list names them",
+		    prompt->name, what->argument);
+	return 0;
+}
+
 static int
 read_ref(const struct mcp *m, const json_t *ref, struct mcp_completion *out,
     struct err *e)
 {
 	const char *type = js_text(ref, "type");
-	const struct prompt *prompt;
 
 	if (strcmp(type, "ref/prompt") == 0)
 		out->prompt = js_plain(json_object_get(ref, "name"));
 	else if (strcmp(type, "ref/resource") == 0)
 		out->uri = js_plain(json_object_get(ref, "uri"));
-	else
+	if (out->prompt == NULL && out->uri == NULL)
 		return err_set(e, ERR_INVAL,
 		    "params.ref must be {\"type\": \"ref/prompt\", \"name\"} "
 		    "or {\"type\": \"ref/resource\", \"uri\"}");
-	if (out->uri != NULL)
+	if (out->prompt != NULL)
+		return check_prompt(m, out, e);
+	if (!is_template(m, out->uri))
 		return err_set(e, ERR_INVAL,
 		    "Unknown resource template: %.200s; "
 		    "resources/templates/list names them",
 		    out->uri);
-	prompt =
-	    out->prompt == NULL ? NULL : prompts_find(m->prompts, out->prompt);
-	if (prompt == NULL)
-		return err_set(e, ERR_INVAL,
-		    "Unknown prompt: %.80s; prompts/list names them",
-		    js_text(ref, "name"));
-	if (!prompt_has(prompt, out->argument))
-		return err_set(e, ERR_INVAL,
-		    "prompt %s has no argument %.80s; prompts/list names them",
-		    prompt->name, out->argument);
 	return 0;
 }
 

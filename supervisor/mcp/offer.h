@@ -147,7 +147,8 @@ struct mcp_resource_ops {
 	void (*watch)(struct mcp_call *c, const char *uri, void *arg);
 };
 /* mcp_set_resources - templates: an array as in resources/templates/list,
- * kept by reference; ops by pointer.  Once, before the first request. */
+ * kept by reference, or NULL; ops by pointer.  Once, before the first request.
+ */
 void mcp_set_resources(struct mcp *m, json_t *templates,
     const struct mcp_resource_ops *ops, void *arg);
 /* mcp_resource_changed - who watches it and is of this tenant is told, once a

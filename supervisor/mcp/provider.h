@@ -55,6 +55,7 @@ struct mcp_provider {
 
 extern const struct mcp_provider methods_core;
 extern const struct mcp_provider methods_tools;
+extern const struct mcp_provider methods_resources;
 extern const struct mcp_provider methods_prompts;
 extern const struct mcp_provider methods_completion;
 extern const struct mcp_provider methods_tasks;

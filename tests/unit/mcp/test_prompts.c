@@ -223,6 +223,7 @@ static void
 forget_asked(void)
 {
 	free(asked.prompt);
+	free(asked.uri);
 	free(asked.argument);
 	free(asked.value);
 	free(asked.context);
@@ -237,8 +238,8 @@ complete_cb(struct mcp_call *c, const struct mcp_completion *what, void *arg)
 
 	(void)arg;
 	forget_asked();
-	asked.prompt = xstrdup(what->prompt);
-	assert_null(what->uri);
+	asked.prompt = what->prompt == NULL ? NULL : xstrdup(what->prompt);
+	asked.uri = what->uri == NULL ? NULL : xstrdup(what->uri);
 	asked.argument = xstrdup(what->argument);
 	asked.value = xstrdup(what->value);
 	asked.context = what->context == NULL ? NULL : js_dump(what->context);
@@ -298,8 +299,7 @@ TEST(what_cannot_be_completed_is_refused)
 		"params.ref"},
 	    {"{\"ref\":{\"type\":\"ref/prompt\",\"name\":\"x\"}," ARGUMENT "}",
 		"Unknown prompt: x"},
-	    {"{\"ref\":{\"type\":\"ref/prompt\"}," ARGUMENT "}",
-		"Unknown prompt"},
+	    {"{\"ref\":{\"type\":\"ref/prompt\"}," ARGUMENT "}", "params.ref"},
 	    {"{\"ref\":{\"type\":\"ref/resource\",\"uri\":\"a://b\"}," ARGUMENT
 	     "}",
 		"Unknown resource template: a://b"},
@@ -321,6 +321,25 @@ TEST(what_cannot_be_completed_is_refused)
 		expect_bad(g, body, cases[i].why);
 	}
 	assert_null(asked.prompt);
+}
+
+TEST(a_templates_variable_is_completed)
+{
+	static const struct mcp_resource_ops ops = {.list = NULL};
+	AUTO(auto_json)
+	json_t *templates = json_pack(
+	    "[{s:s, s:s}]", "uriTemplate", "files://{path}", "name", "files");
+	struct ground *g = *state;
+
+	mcp_set_resources(g->m, templates, &ops, NULL);
+	mcp_set_completion(g->m, complete_cb, NULL);
+	expect_result(g,
+	    COMPLETE("{\"ref\":{\"type\":\"ref/resource\",\"uri\":"
+		     "\"files://{path}\"}," ARGUMENT "}"),
+	    "\"values\":[]");
+	assert_null(asked.prompt);
+	assert_string_equal(asked.uri, "files://{path}");
+	forget_asked();
 }
 
 TEST(without_a_function_there_is_no_completion)
