@@ -7,6 +7,7 @@
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/mcp/can.h"
 #include "supervisor/mcp/mcp_call.h"
 
 #define SINCE_FIRST 20241105
@@ -46,6 +47,7 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 	const json_t *wanted = json_object_get(params, "protocolVersion");
 	AUTO(auto_free) char *result = NULL;
 	const struct era_revision *rev;
+	struct session_said said;
 	char id[SESSION_TEXT_MAX + 1], client[CALL_CLIENT_MAX + 1];
 
 	if (params == NULL) {
@@ -64,8 +66,10 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 	}
 	rev = era_negotiate(json_string_value(wanted));
 	name_client(params, client);
+	said = (struct session_said){
+	    client, can_of(json_object_get(params, "capabilities"), rev)};
 	session_issue(
-	    c->m->sessions, rev, c->who, client, clock_wall_ms() / 1000, id);
+	    c->m->sessions, rev, c->who, &said, clock_wall_ms() / 1000, id);
 	result = initialize_result(c->m, rev);
 	request_result(r, id, result);
 }

@@ -1,11 +1,12 @@
 /*
  * session.c - session ids that carry their session
  *
- *	form 1 | revision 4 | time 5 | random 18 | client | HMAC-SHA256 32
+ *	form 1 | revision 4 | time 5 | random 18 | said | HMAC-SHA256 32
  *
- * bytes, as base64url.  Of form 1 there is no client; of form 2 it is its
- * length in a byte, its text, and zeros until the whole is a multiple of three,
- * so that it has one spelling only.
+ * bytes, as base64url.  What the client said is nothing in form 1; in form 2
+ * the length of its name in a byte, the name, and zeros until the whole is a
+ * multiple of three, so that it has one spelling only; in form 3 the same
+ * behind a byte that says what the client can, and the name may be empty.
  *
  * Nothing is kept for a session that lives.  Those that were ended early are
  * remembered, oldest first out, until they would have expired.
@@ -27,12 +28,13 @@
 
 #define FORM_BARE 1
 #define FORM_CLIENT 2
+#define FORM_CAN 3
 #define BARE_LEN 28 /* form 1, revision 4, time 5, random 18 */
 #define TOKEN_MAX (SESSION_TEXT_MAX / 4 * 3)
 #define AT_REVISION 1
 #define AT_TIME 5
 #define AT_ID 10
-#define AT_CLIENT (BARE_LEN + 1)
+#define AT_SAID BARE_LEN
 
 /* Keeps this use of the key apart from any other. */
 static const char domain[] = "mcp session 1";
@@ -85,26 +87,35 @@ session_signer(const struct session_keeper *k)
 	return k->signer;
 }
 
-/* Of a payload; 0: there is none of that form. */
+/* Where the length of the client's name stands. */
 static size_t
-payload_len(uint8_t form, size_t client)
+name_at(uint8_t form)
+{
+	return form == FORM_CAN ? AT_SAID + 1 : AT_SAID;
+}
+
+/* Of a payload, by its form and the length of the name in it; 0: none is so. */
+static size_t
+payload_len(uint8_t form, size_t name)
 {
 	if (form == FORM_BARE)
 		return BARE_LEN;
-	if (form != FORM_CLIENT || client == 0 || client > CALL_CLIENT_MAX)
+	if ((form != FORM_CLIENT && form != FORM_CAN) ||
+	    (form == FORM_CLIENT && name == 0) || name > CALL_CLIENT_MAX)
 		return 0;
-	return (AT_CLIENT + client + SIGNED_MAC_LEN + 2) / 3 * 3 -
+	return (name_at(form) + 1 + name + SIGNED_MAC_LEN + 2) / 3 * 3 -
 	    SIGNED_MAC_LEN;
 }
 
 void
 session_issue(struct session_keeper *k, const struct era_revision *rev,
-    const struct principal *who, const char *client, int64_t now_s,
+    const struct principal *who, const struct session_said *said, int64_t now_s,
     char out[SESSION_TEXT_MAX + 1])
 {
-	size_t nclient = strnlen(client, CALL_CLIENT_MAX);
-	uint8_t form = nclient == 0 ? FORM_BARE : FORM_CLIENT;
-	size_t n = payload_len(form, nclient);
+	size_t name = strnlen(said->client, CALL_CLIENT_MAX);
+	uint8_t form = said->client_can != 0 ? FORM_CAN :
+	    name == 0                        ? FORM_BARE :
+					       FORM_CLIENT;
 	uint8_t token[TOKEN_MAX] = {0};
 
 	token[0] = form;
@@ -112,11 +123,14 @@ session_issue(struct session_keeper *k, const struct era_revision *rev,
 	signed_put(token + AT_TIME, 5, (uint64_t)now_s);
 	if (RAND_bytes(token + AT_ID, SESSION_ID_LEN) != 1)
 		fatal(EXIT_BUG, "no random bytes for a session id");
-	if (nclient > 0) {
-		token[BARE_LEN] = (uint8_t)nclient;
-		memcpy(token + AT_CLIENT, client, nclient);
+	if (form == FORM_CAN)
+		token[AT_SAID] = (uint8_t)said->client_can;
+	if (form != FORM_BARE) {
+		token[name_at(form)] = (uint8_t)name;
+		memcpy(token + name_at(form) + 1, said->client, name);
 	}
-	signed_text_make(k->signer, domain, token, n, who, out);
+	signed_text_make(
+	    k->signer, domain, token, payload_len(form, name), who, out);
 }
 
 static bool
@@ -158,17 +172,21 @@ int
 session_open(struct session_keeper *k, const char *text,
     const struct principal *who, int64_t now_s, struct session *out)
 {
-	uint8_t token[TOKEN_MAX];
+	uint8_t token[TOKEN_MAX] = {0};
 	size_t n = signed_text_read(
 	    k->signer, domain, text, who, token, sizeof(token));
 	struct session s = {0};
 
-	if (n < BARE_LEN || payload_len(token[0], token[BARE_LEN]) != n)
+	if (n < BARE_LEN ||
+	    payload_len(token[0], token[name_at(token[0])]) != n)
 		return ERR_NOTFOUND;
 	/* From here on it is what we once wrote. */
 	memcpy(s.id, token + AT_ID, SESSION_ID_LEN);
-	if (token[0] == FORM_CLIENT)
-		memcpy(s.client, token + AT_CLIENT, token[BARE_LEN]);
+	if (token[0] != FORM_BARE)
+		memcpy(s.client, token + name_at(token[0]) + 1,
+		    token[name_at(token[0])]);
+	if (token[0] == FORM_CAN)
+		s.client_can = token[AT_SAID];
 	s.issued_s = (int64_t)signed_get(token + AT_TIME, 5);
 	s.rev = era_find_number((uint32_t)signed_get(token + AT_REVISION, 4));
 	if (s.rev == NULL || now_s - s.issued_s > (int64_t)k->ttl_s ||

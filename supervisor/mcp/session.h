@@ -2,8 +2,8 @@
  * session.h - stateless sessions: the id itself says all, under an HMAC
  *
  * An id is base64url: version of the form, revision, time of issue, 18 random
- * bytes, what the client said it is, and an HMAC-SHA256 over these and the
- * principal: 80 characters, or up to 252 when the client said something.
+ * bytes, what the client said it is and can, and an HMAC-SHA256 over these and
+ * the principal: 80 characters, or up to 256 when the client said something.
  * The principal is not in the text: for anybody else the id is simply none
  * of ours, in the same time and with the same answer as a made-up one.
  */
@@ -15,7 +15,7 @@
 #include "common/principal.h"
 #include "supervisor/mcp/era.h"
 
-#define SESSION_TEXT_MAX 252
+#define SESSION_TEXT_MAX 256
 #define SESSION_ID_LEN 18 /* the random part */
 #define SESSION_ENDED_MAX 32768
 #define SESSION_NAME_LEN 32
@@ -42,10 +42,15 @@ void session_keeper_free(struct session_keeper *k);
  */
 const struct text_signer *session_signer(const struct session_keeper *k);
 
-/* session_issue - client: UTF-8 without control characters, at most
- * CALL_CLIENT_MAX bytes; "": it did not say */
+/* What a client says in initialize. */
+struct session_said {
+	/* UTF-8 without control characters, at most CALL_CLIENT_MAX bytes; "":
+	 * nothing */
+	const char *client;
+	unsigned int client_can; /* can.h; the first eight bits are kept */
+};
 void session_issue(struct session_keeper *k, const struct era_revision *rev,
-    const struct principal *who, const char *client, int64_t now_s,
+    const struct principal *who, const struct session_said *said, int64_t now_s,
     char out[SESSION_TEXT_MAX + 1]);
 /* session_open - 0 and *out filled; ERR_NOTFOUND for whatever is not a live
  * session of this principal */

@@ -1,4 +1,6 @@
 /* Who is let in: initialize, sessions, protocol versions. */
+#include "supervisor/mcp/can.h"
+#include "supervisor/mcp/mcp_int.h"
 #include "tests/unit/mcp/ladder.h"
 
 TEST(initialize_answers_with_a_session)
@@ -62,6 +64,24 @@ TEST(client_capabilities_may_be_anything)
 	    "\"capabilities\":[7],\"clientInfo\":null}}");
 
 	free(s);
+}
+
+TEST(a_session_says_what_its_client_can)
+{
+	static const char init[] =
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":"
+	    "{\"roots\":{},\"sampling\":{}}}}";
+	struct mcp *m = *state;
+	char *text = fake_session_of(m, &fake_alice, init);
+	struct session s;
+
+	assert_int_equal(session_open(m->sessions, text, &fake_alice,
+			     clock_wall_ms() / 1000, &s),
+	    0);
+	assert_int_equal(s.client_can,
+	    can_bit(MCP_CAN_LIST_ROOTS) | can_bit(MCP_CAN_SAMPLE));
+	free(text);
 }
 
 TEST(initialize_ignores_a_legacy_version_header)
