@@ -268,7 +268,8 @@ static int
 tenant_erase_run(struct db *db, struct op *op, struct err *e)
 {
 	static const enum db_query drops[] = {DB_TOKENS_DROP, DB_GRANTS_DROP,
-	    DB_EVENTS_DROP, DB_SECRETS_DROP, DB_USAGE_DROP, DB_WEBHOOKS_DROP};
+	    DB_EVENTS_DROP, DB_SECRETS_DROP, DB_USAGE_DROP, DB_WEBHOOKS_DROP,
+	    DB_TASKS_DROP};
 	const struct directory_op *o = op_of(op);
 	uint64_t tenant = o->row.tenant.id, is_used;
 	struct db_call c;

@@ -27,6 +27,14 @@
 	", (SELECT lost_ms FROM blob WHERE blob.tenant = artifact.tenant"      \
 	" AND blob.sha256 = artifact.sha256)"
 
+/* Behind its columns, of its run. */
+#define TASK_RUN(column)                                                       \
+	", (SELECT run." column " FROM run INDEXED BY run_of_tenant"           \
+	" WHERE run.uuid = task.run AND run.tenant = task.tenant)"
+#define TASK_APART                                                             \
+	TASK_RUN("state")                                                      \
+	TASK_RUN("end_reason") TASK_RUN("started_ms") TASK_RUN("ended_ms")
+
 #define USAGE_SUM                                                              \
 	"runs = runs + excluded.runs, run_ms = run_ms + excluded.run_ms,"      \
 	" output_bytes = output_bytes + excluded.output_bytes,"                \
@@ -165,6 +173,31 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_WEBHOOKS_DROP] = "DELETE FROM webhook WHERE tenant = ?1",
     [DB_WEBHOOKS_GET] = "SELECT " WEBHOOK_COLUMNS " FROM webhook"
 			" ORDER BY created_ms, uuid",
+
+    [DB_TASK_COUNT] = "SELECT count(*) FROM task WHERE tenant = ?1"
+		      " AND subject = ?2 AND expires_ms > ?3",
+    [DB_TASK_PUT] =
+	"INSERT INTO task (" TASK_COLUMNS ") SELECT " TASK_VALUES
+	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?2 AND gone_ms = 0)",
+    [DB_TASK_CANCEL] = "UPDATE task SET cancelled_ms = ?4 WHERE uuid = ?1"
+		       " AND tenant = ?2 AND subject = ?3"
+		       " AND cancelled_ms = 0",
+    [DB_TASK_GET] = "SELECT " TASK_COLUMNS TASK_APART " FROM task"
+		    " WHERE uuid = ?1 AND tenant = ?2 AND subject = ?3"
+		    " AND expires_ms > ?4",
+    [DB_TASK_PAGE] =
+	"SELECT " TASK_COLUMNS TASK_APART " FROM task"
+	" INDEXED BY task_of_subject WHERE tenant = ?1 AND subject = ?2"
+	" AND (created_ms, uuid) < (?3, ?4) AND expires_ms > ?5"
+	" ORDER BY created_ms DESC, uuid DESC LIMIT ?6",
+    [DB_TASK_EXPIRE] =
+	"DELETE FROM task WHERE (uuid, tenant, subject) IN (SELECT uuid,"
+	" tenant, subject FROM task INDEXED BY task_by_end"
+	" WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
+    [DB_TASKS_DROP] = "DELETE FROM task WHERE tenant = ?1",
+    [DB_TASKS_UNFINISHED] =
+	"SELECT " TASK_COLUMNS TASK_APART " FROM task WHERE run IN"
+	" (SELECT uuid FROM run WHERE " UNFINISHED ")",
 
     [DB_AUDIT_ENDS] = "SELECT audit_head_seq, audit_head_hash, audit_base_seq,"
 		      " audit_base_hash FROM tenant"

@@ -218,6 +218,48 @@ void store_webhook_drop(struct store *s, const struct store_webhook *row,
     store_done_cb done, void *arg);
 
 /*
+ * Tasks of the protocol: each stands for what a run comes to, for the principal
+ * whose call began it; nobody else finds it, and nobody after its expires_ms.
+ *
+ * store_task_put: ERR_LIMIT: that one has max of them already.
+ * store_task_cancel: at that time, unless it was before; none there is fine.
+ * store_task_get: ERR_NOTFOUND.  store_task_list: newest first; after: behind
+ * this one, whose uuid and created_ms count; NULL: from the newest on.  A row
+ * and a page are the callback's to read.
+ */
+struct store_task_place {
+	int64_t created_ms;
+	struct uuid uuid;
+};
+struct store_task_page {
+	struct store_task *rows;
+	size_t n;
+	bool has_more;
+};
+typedef void (*store_task_cb)(
+    int rc, const struct store_task *row, const struct err *why, void *arg);
+typedef void (*store_task_page_cb)(int rc, const struct store_task_page *page,
+    const struct err *why, void *arg);
+void store_task_put(struct store *s, const struct store_task *row, uint64_t max,
+    store_done_cb done, void *arg);
+/* store_task_check - may it have one more?  As store_task_put says */
+void store_task_check(struct store *s, const struct principal *who,
+    int64_t now_ms, uint64_t max, store_done_cb done, void *arg);
+void store_task_cancel(struct store *s, const struct store_task *row,
+    int64_t now_ms, store_done_cb done, void *arg);
+void store_task_get(struct store *s, const struct principal *who,
+    const struct uuid *uuid, int64_t now_ms, store_task_cb done, void *arg);
+void store_task_list(struct store *s, const struct principal *who,
+    const struct store_task_place *after, int64_t now_ms, size_t limit,
+    store_task_page_cb done, void *arg);
+/* store_tasks_expire - those that are to be gone by then go, in small steps */
+void store_tasks_expire(struct store *s, int64_t now_ms);
+/* store_tasks_read - those whose runs have not ended, before the loop runs */
+void store_task_page_clear(struct store_task_page *all);
+int store_tasks_read(
+    struct store *s, struct store_task_page *out, struct err *e) MUSTCHECK;
+
+/*
  * The audit: rows in a chain of hashes (audit_chain.h), numbered from 1 on
  * without gaps, and the chain's two ends in a row of their own.
  */
