@@ -23,6 +23,18 @@ call_set_origin(struct call *c, const char *origin)
 }
 
 void
+call_set_server_url(struct call *c, const char *url)
+{
+	size_t n = url == NULL ? 0 : strlen(url);
+
+	if (n > CALL_SERVER_URL_MAX)
+		n = 0;
+	if (n > 0)
+		memcpy(c->server_url, url, n);
+	c->server_url[n] = '\0';
+}
+
+void
 call_set_client(struct call *c, const char *client)
 {
 	utf8_copy(c->client, sizeof(c->client), client == NULL ? "" : client);

@@ -21,6 +21,7 @@
 
 #define CALL_REQUEST_ID_MAX 64
 #define CALL_ORIGIN_MAX 46
+#define CALL_SERVER_URL_MAX 280
 #define CALL_CLIENT_MAX 128
 #define CALL_SESSION_LEN 32 /* hex digits */
 #define CALL_TRACE_LEN TRACE_ID_LEN
@@ -49,6 +50,9 @@ struct call {
 	struct principal *who;
 	char request_id[CALL_REQUEST_ID_MAX + 1]; /* for logs and errors */
 	char origin[CALL_ORIGIN_MAX]; /* an address, "": not known */
+	/* How the client reached this server, http://127.0.0.1:8080, for links
+	 * to it; "": not known. */
+	char server_url[CALL_SERVER_URL_MAX + 1];
 	/* What the client says that it is, name/version: UTF-8 without control
 	 * characters; "": it did not. */
 	char client[CALL_CLIENT_MAX + 1];
@@ -74,6 +78,8 @@ void call_init(struct call *c, const struct call_ops *up, struct principal *who,
     const char *request_id);
 /* call_set_origin - copied, cut at its limit; may be NULL */
 void call_set_origin(struct call *c, const char *origin);
+/* call_set_server_url - copied; one that is too long, or NULL, is not known */
+void call_set_server_url(struct call *c, const char *url);
 /* call_set_client - copied, cut at its limit where a character ends, without
  * control characters; nothing of what is no UTF-8.  NULL: it said nothing */
 void call_set_client(struct call *c, const char *client);

@@ -1,6 +1,7 @@
 #include "supervisor/front/mcp_adapter.h"
 
 #include <sys/uio.h>
+#include <stdio.h>
 
 #include <event2/buffer.h>
 
@@ -122,12 +123,30 @@ method_name(const struct http_exchange *x)
 						    "DELETE";
 }
 
+/* As the client named this server; what is no plain name is not repeated.
+ * Returns NULL for that, else out. */
+static const char *
+server_url(const struct http_exchange *x, char *out, size_t size)
+{
+	static const char good[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	    ".-:[]";
+	const char *host = http_seen_host(x);
+	int n;
+
+	if (host == NULL || host[0] == '\0' ||
+	    strspn(host, good) != strlen(host))
+		return NULL;
+	n = snprintf(out, size, "%s://%s", http_seen_scheme(x), host);
+	return n < 0 || (size_t)n >= size ? NULL : out;
+}
+
 void
 mcp_adapter_take(const struct mcp_adapter *a, struct http_exchange *x,
     enum mcp_route route, struct mcp_message *message, size_t bytes)
 {
 	struct adapted *p = xcalloc(1, sizeof(*p));
-	char client[NETADDR_TEXT_MAX];
+	char client[NETADDR_TEXT_MAX], url[CALL_SERVER_URL_MAX + 1];
 	struct mcp_http h = {
 	    .route = route,
 	    .method = method_name(x),
@@ -141,6 +160,7 @@ mcp_adapter_take(const struct mcp_adapter *a, struct http_exchange *x,
 	    .who = http_principal(x),
 	    .request_id = http_id(x),
 	    .origin = netaddr_format(http_client(x), client),
+	    .server_url = server_url(x, url, sizeof(url)),
 	    .traceparent = http_header(x, HTTP_H_TRACEPARENT),
 	};
 	struct mcp_exchange *mcp;

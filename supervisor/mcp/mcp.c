@@ -55,6 +55,12 @@ mcp_new(const struct mcp_config *config)
 }
 
 void
+mcp_set_instructions(struct mcp *m, const char *instructions)
+{
+	m->instructions = instructions;
+}
+
+void
 mcp_free(struct mcp *m)
 {
 	struct mcp_exchange *x;
@@ -228,6 +234,7 @@ context_of(const struct visit *v, const struct session *session)
 	    .who = v->http->who,
 	    .request_id = v->http->request_id,
 	    .origin = v->http->origin,
+	    .server_url = v->http->server_url,
 	    .traceparent = v->http->traceparent};
 }
 

@@ -56,6 +56,8 @@ struct mcp_config {
 	bool list_changes;
 };
 struct mcp *mcp_new(const struct mcp_config *config);
+/* mcp_set_instructions - others, kept by pointer, for who comes from now on */
+void mcp_set_instructions(struct mcp *m, const char *instructions);
 /* mcp_free - exchanges that are not answered are dropped: no ops are called,
  * and the transport forgets their struct mcp_exchange.  Calls that tools still
  * hold stay valid until the tool ends them. */
@@ -67,7 +69,10 @@ void mcp_free(struct mcp *m);
  *	definition	{"name","title","description","inputSchema",
  *			"outputSchema","annotations"}; kept by reference and
  *			sent as it is (fields a revision does not know are left
- *			out).  Order of registration is the order of the list
+ *			out).  A part of inputSchema may have "x-unlisted": an
+ *			object whose members are checked, in place of those of
+ *			the part, and not listed: what is accepted beside what
+ *			is said.  Order of registration is the order of the list
  *	on_call		gets arguments that fit the input schema
  * ERR_INVAL when the definition is not usable (names what).  arguments is
  * borrowed: json_incref to keep it.
@@ -144,6 +149,9 @@ struct mcp_http {
 	struct principal *who;  /* a call takes a reference of its own */
 	const char *request_id; /* of the transport, for logs */
 	const char *origin;     /* the client's address; may be NULL */
+	/* How the client reached this server, "http://127.0.0.1:8080", for
+	 * links in results; NULL: not known */
+	const char *server_url;
 	const char *traceparent;
 };
 

@@ -37,6 +37,7 @@ struct mcp_call {
 	struct mcp_request *request; /* NULL: nobody to answer */
 	const struct era_revision *rev;
 	struct call_task task;
+	json_t *meta;         /* params._meta, or NULL */
 	char *progress_token; /* JSON text; NULL: not asked for */
 	bool progressed;      /* and last was sent */
 	uint64_t last;
@@ -149,6 +150,7 @@ call_free(struct mcp_call *c)
 	if (c->caller != NULL)
 		call_remove(c);
 	call_clear(&c->base);
+	json_decref(c->meta);
 	free(c->id);
 	free(c->task.id);
 	free(c->progress_token);
@@ -180,12 +182,14 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	call_init(&c->base, telling ? &call_ops_telling : &call_ops_silent,
 	    with->who, with->request_id);
 	call_set_origin(&c->base, with->origin);
+	call_set_server_url(&c->base, with->server_url);
 	memcpy(c->base.session, with->session->name, sizeof(c->base.session));
 	call_set_client(&c->base, with->session->client);
 	call_set_trace(&c->base, with->message->traceparent, with->traceparent);
 	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;
+	c->meta = json_incref(json_object_get(with->message->params, "_meta"));
 	c->id = xstrdup(r->id);
 	memcpy(c->session, with->session->id, SESSION_ID_LEN);
 	if (telling)
@@ -409,6 +413,12 @@ void
 mcp_call_set_shape(struct mcp_call *c, mcp_call_shape_cb shape)
 {
 	c->shape = shape;
+}
+
+const json_t *
+mcp_call_meta(const struct mcp_call *c)
+{
+	return c->meta;
 }
 
 struct call *

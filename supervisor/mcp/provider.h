@@ -21,6 +21,7 @@ struct mcp_context {
 	struct principal *who;
 	const char *request_id;  /* of the transport */
 	const char *origin;      /* likewise; may be NULL */
+	const char *server_url;  /* likewise */
 	const char *traceparent; /* the transport's, or NULL */
 };
 

@@ -127,4 +127,21 @@ TEST(a_long_request_id_is_cut)
 	principal_unref(who);
 }
 
+TEST(a_servers_address_that_is_too_long_is_not_known)
+{
+	char text[CALL_SERVER_URL_MAX + 2];
+	struct call c = {0};
+
+	call_set_server_url(&c, "http://127.0.0.1:8080");
+	assert_string_equal(c.server_url, "http://127.0.0.1:8080");
+	memset(text, 'a', sizeof(text));
+	text[CALL_SERVER_URL_MAX + 1] = '\0';
+	call_set_server_url(&c, text);
+	assert_string_equal(c.server_url, "");
+	call_set_server_url(&c, text + 1);
+	assert_string_equal(c.server_url, text + 1);
+	call_set_server_url(&c, NULL);
+	assert_string_equal(c.server_url, "");
+}
+
 TEST_MAIN(NULL, NULL)

@@ -2,6 +2,7 @@
 #include "tests/unit/mcp/call_ground.h"
 
 #include "supervisor/mcp/mcp_call.h"
+#include "supervisor/mcp/offer.h"
 
 TEST(a_call_that_ends_at_once_is_plain_json)
 {
@@ -40,6 +41,39 @@ TEST(a_call_may_end_later)
 	    "\"text\":\"ne\"}],\"isError\":true}}");
 	assert_int_equal(active(), 0);
 	fake_clear(&a);
+}
+
+TEST(an_image_is_a_block_in_base64_behind_the_text)
+{
+	struct ground *g = *state;
+	struct mcp_content *content = mcp_content_new();
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SLOW("1"), &a);
+	mcp_content_text(content, "t", 1);
+	mcp_content_image(content, "\x89PNG\0", 5, "image/png");
+	mcp_call_result(fake_held[0], content, MCP_TOOL_DONE);
+	fake_expect_has(a.body,
+	    "[{\"type\":\"text\",\"text\":\"t\"},{\"type\":\"image\","
+	    "\"data\":\"iVBORwA=\",\"mimeType\":\"image/png\"}]");
+	fake_clear(&a);
+}
+
+TEST(a_call_has_the_meta_of_its_request)
+{
+	struct ground *g = *state;
+	struct fake_answer a, b;
+
+	fake_post(g->m, &g->client, TOKEN("slow", "1", "7"), &a);
+	assert_int_equal(json_integer_value(json_object_get(
+			     mcp_call_meta(fake_held[0]), "progressToken")),
+	    7);
+	fake_post(g->m, &g->client, SLOW("2"), &b);
+	assert_null(mcp_call_meta(fake_held[1]));
+	fake_done(fake_held[0], "", NULL);
+	fake_done(fake_held[1], "", NULL);
+	fake_clear(&a);
+	fake_clear(&b);
 }
 
 TEST(text_that_is_not_utf8_is_repaired)
