@@ -162,25 +162,85 @@ read_tasks(const json_t *definition, enum registry_tasks *out, struct err *e)
 	    name_of(definition));
 }
 
+/* ---- what is accepted and not listed */
+
+enum schema_use {
+	SCHEMA_LISTED,
+	SCHEMA_CHECKED
+};
+
+#define UNLISTED "x-unlisted"
+
+static bool
+has_unlisted(json_t *node)
+{
+	const char *key;
+	json_t *part;
+	size_t i;
+
+	json_array_foreach (node, i, part)
+		if (has_unlisted(part))
+			return true;
+	json_object_foreach (node, key, part)
+		if (strcmp(key, UNLISTED) == 0 || has_unlisted(part))
+			return true;
+	return false;
+}
+
+/* In place: its unlisted members are gone, or stand in for those there. */
+static void
+resolve_unlisted(json_t *node, enum schema_use use)
+{
+	AUTO(auto_json)
+	json_t *more = json_incref(json_object_get(node, UNLISTED));
+	const char *key;
+	json_t *part;
+	size_t i;
+
+	if (more != NULL)
+		json_object_del(node, UNLISTED);
+	if (more != NULL && use == SCHEMA_CHECKED)
+		json_object_update(node, more);
+	json_array_foreach (node, i, part)
+		resolve_unlisted(part, use);
+	json_object_foreach (node, key, part)
+		resolve_unlisted(part, use);
+}
+
+/* The caller's: the definition itself where nothing is unlisted. */
+static json_t *
+definition_for(json_t *definition, enum schema_use use)
+{
+	json_t *out;
+
+	if (!has_unlisted(json_object_get(definition, "inputSchema")))
+		return json_incref(definition);
+	out = json_copy(definition);
+	json_object_set_new(out, "inputSchema",
+	    json_deep_copy(json_object_get(definition, "inputSchema")));
+	resolve_unlisted(json_object_get(out, "inputSchema"), use);
+	return out;
+}
+
 /* t keeps what it has when the definition is not usable. */
 static int
 take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
     struct err *e)
 {
-	const char *name = name_of(definition);
+	AUTO(auto_json) json_t *checked = NULL;
 	struct schema *input = NULL;
 	enum registry_tasks tasks;
 
 	if (check_definition(definition, e) != 0 ||
 	    read_tasks(definition, &tasks, e) != 0)
 		return e->code;
-	if (schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
-	    0)
-		return err_wrap(e, "tool %s: inputSchema", name);
+	checked = definition_for(definition, SCHEMA_CHECKED);
+	if (schema_new(json_object_get(checked, "inputSchema"), &input, e) != 0)
+		return err_wrap(e, "tool %s: inputSchema", name_of(definition));
 	schema_free(t->input);
 	json_decref(t->definition);
-	t->definition = json_incref(definition);
-	t->name = name;
+	t->definition = definition_for(definition, SCHEMA_LISTED);
+	t->name = name_of(t->definition);
 	t->tasks = tasks;
 	t->input = input;
 	forget_lists(r);

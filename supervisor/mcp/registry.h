@@ -2,7 +2,9 @@
  * registry.h - the tools, in the order of the list
  *
  * A definition stays the JSON that it was; only the input schema is also made
- * ready for checking.  The answer to tools/list is made once per revision.
+ * ready for checking.  Where that has members "x-unlisted" (mcp.h), two schemas
+ * are made of it: one is listed, the other is checked.  The answer to
+ * tools/list is made once per revision.
  */
 #ifndef MCP_REGISTRY_H
 #define MCP_REGISTRY_H
@@ -26,7 +28,8 @@ enum registry_tasks { /* execution.taskSupport: may one stand for its result */
 };
 
 struct registry_tool {
-	json_t *definition;
+	json_t
+	    *definition;  /* what is listed: ours, if it leaves anything out */
 	const char *name; /* in the definition */
 	enum registry_tasks tasks;
 	struct schema *input;

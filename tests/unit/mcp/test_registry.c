@@ -90,6 +90,48 @@ TEST(a_tool_is_listed_as_it_was_changed)
 	fake_expect_has(registry_list(*state, rev), "\"description\":\"new\"");
 }
 
+#define OPEN                                                                   \
+	"{\"name\":\"open\",\"description\":\"d\",\"inputSchema\":{\"type\":"  \
+	"\"object\",\"properties\":{\"p\":{\"type\":\"string\",\"x-"           \
+	"unlisted\":"                                                          \
+	"{\"type\":[\"string\",\"boolean\"]}}},\"x-unlisted\":"                \
+	"{\"additionalProperties\":false}}}"
+
+static void
+check(const struct registry *r, const char *arguments, const char *why)
+{
+	json_t *j = json_loads(arguments, 0, NULL);
+	struct err e = {0};
+	int rc = schema_check(registry_find(r, "open")->input, j, &e);
+
+	assert_int_equal(rc, why == NULL ? 0 : ERR_INVAL);
+	if (why != NULL)
+		fake_expect_has(e.msg, why);
+	json_decref(j);
+}
+
+TEST(what_is_unlisted_is_checked_and_not_listed)
+{
+	const struct era_revision *rev = era_find_served("2025-11-25");
+	json_t *definition = json_loads(OPEN, 0, NULL);
+	json_t *same = json_deep_copy(definition);
+	struct err e;
+
+	assert_int_equal(
+	    registry_add(*state, definition, fake_echo_cb, NULL, &e), 0);
+	assert_true(json_equal(definition, same)); /* it is the caller's */
+	json_decref(definition);
+	json_decref(same);
+	assert_string_equal(registry_list(*state, rev),
+	    "{\"tools\":[{\"name\":\"open\",\"description\":\"d\","
+	    "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"p\":"
+	    "{\"type\":\"string\"}}}}]}");
+	check(*state, "{\"p\":\"a\"}", NULL);
+	check(*state, "{\"p\":true}", NULL);
+	check(*state, "{\"p\":1}", "want a string or a boolean");
+	check(*state, "{\"q\":1}", "unknown argument q; known: p");
+}
+
 TEST(definitions_that_cannot_be_used_are_refused)
 {
 	expect(*state, TOOL("twice"), 0, NULL);
