@@ -18,6 +18,7 @@
 #include "supervisor/core/sandbox.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/tools/languages.h"
+#include "supervisor/tools/offers.h"
 #include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
 
@@ -49,6 +50,8 @@ struct tools {
 	const struct embed_file *files; /* definitions */
 	struct denylist *denylist;      /* NULL: off */
 	struct languages *languages;
+	struct resources *resources;
+	struct completions *completions;
 	uint8_t page_key[SIPHASH_KEY_BYTES];
 	EVP_MD *sha256; /* to look for it costs as much as to use it */
 	LIST_HEAD(tool_calls, tool_call) calls;
@@ -529,10 +532,12 @@ tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
 		fatal(EXIT_BUG, "no SHA-256");
 	if (languages_load(&ts->languages, e) != 0 ||
 	    denylist_new(core_conf(core), &ts->denylist, e) != 0 ||
-	    add_all(ts, e) != 0) {
+	    add_all(ts, e) != 0 || prompt_texts_add(m, e) != 0) {
 		tools_free(ts);
 		return e->code;
 	}
+	ts->resources = resources_new(core, m);
+	ts->completions = completions_new(core, ts->languages, m);
 	*out = ts;
 	return 0;
 }
@@ -549,6 +554,8 @@ tools_free(struct tools *ts)
 	(void)err_set(&e, ERR_WRONG_STATE, "the server is shutting down");
 	while ((t = LIST_FIRST(&ts->calls)) != NULL)
 		tool_fail(t, &e);
+	resources_free(ts->resources);
+	completions_free(ts->completions);
 	languages_free(ts->languages);
 	denylist_free(ts->denylist);
 	EVP_MD_free(ts->sha256);
