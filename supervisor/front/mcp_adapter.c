@@ -141,6 +141,14 @@ server_url(const struct http_exchange *x, char *out, size_t size)
 	return n < 0 || (size_t)n >= size ? NULL : out;
 }
 
+static const char *
+adapted_on_header(void *handle, const char *name, unsigned int *lines)
+{
+	const struct adapted *p = handle;
+
+	return http_header_named(p->x, name, lines);
+}
+
 void
 mcp_adapter_take(const struct mcp_adapter *a, struct http_exchange *x,
     enum mcp_route route, struct mcp_message *message, size_t bytes)
@@ -155,6 +163,9 @@ mcp_adapter_take(const struct mcp_adapter *a, struct http_exchange *x,
 	    .session_id = http_header(x, HTTP_H_SESSION),
 	    .protocol_version = http_header(x, HTTP_H_PROTOCOL),
 	    .last_event_id = http_header(x, HTTP_H_LAST_EVENT_ID),
+	    .mcp_method = http_header(x, HTTP_H_MCP_METHOD),
+	    .mcp_name = http_header(x, HTTP_H_MCP_NAME),
+	    .header = adapted_on_header,
 	    .body_len = bytes,
 	    .message = message,
 	    .who = http_principal(x),

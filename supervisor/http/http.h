@@ -58,7 +58,9 @@ enum http_header {
 	HTTP_H_SESSION,
 	HTTP_H_PROTOCOL,
 	HTTP_H_LAST_EVENT_ID,
-	HTTP_H_SINGLE_MAX = HTTP_H_LAST_EVENT_ID,
+	HTTP_H_MCP_METHOD,
+	HTTP_H_MCP_NAME,
+	HTTP_H_SINGLE_MAX = HTTP_H_MCP_NAME,
 	HTTP_H_ACCEPT,
 	HTTP_H_IF_MATCH,
 	HTTP_H_IF_NONE_MATCH,
@@ -157,6 +159,9 @@ const char *http_id(const struct http_exchange *x);   /* X-Request-Id */
 const char *http_path(const struct http_exchange *x); /* as sent; "" if bad */
 /* client; of each header that enum http_header names */
 const char *http_header(const struct http_exchange *x, enum http_header h);
+/* client; of any header: its first line, and how many there are */
+const char *http_header_named(
+    const struct http_exchange *x, const char *name, unsigned int *lines);
 /* client; the Host header, or the authority of "GET http://this/path" */
 const char *http_host(const struct http_exchange *x);
 /* http_peer - who connected; NULL when the client is gone */

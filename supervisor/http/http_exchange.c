@@ -35,6 +35,8 @@ static const char *const header_names[HTTP_H_COUNT] = {
     [HTTP_H_SESSION] = "Mcp-Session-Id",
     [HTTP_H_PROTOCOL] = "MCP-Protocol-Version",
     [HTTP_H_LAST_EVENT_ID] = "Last-Event-ID",
+    [HTTP_H_MCP_METHOD] = "Mcp-Method",
+    [HTTP_H_MCP_NAME] = "Mcp-Name",
     [HTTP_H_ACCEPT] = "Accept",
     [HTTP_H_IF_MATCH] = "If-Match",
     [HTTP_H_IF_NONE_MATCH] = "If-None-Match",
@@ -499,6 +501,25 @@ const char *
 http_header(const struct http_exchange *x, enum http_header h)
 {
 	return x->header[h];
+}
+
+const char *
+http_header_named(
+    const struct http_exchange *x, const char *name, unsigned int *lines)
+{
+	const struct evkeyval *kv;
+	const char *first = NULL;
+
+	*lines = 0;
+	if (x->req == NULL)
+		return NULL;
+	TAILQ_FOREACH (kv, evhttp_request_get_input_headers(x->req), next) {
+		if (strcasecmp(kv->key, name) != 0)
+			continue;
+		if ((*lines)++ == 0)
+			first = kv->value;
+	}
+	return first;
 }
 
 const char *

@@ -169,16 +169,6 @@ content_tool_json(const struct era_revision *rev,
 	    content->meta, "isError", outcome == MCP_TOOL_FAILED);
 }
 
-char *
-content_tool_result(const struct era_revision *rev,
-    const struct mcp_content *content, enum mcp_outcome outcome)
-{
-	AUTO(auto_json)
-	json_t *result = content_tool_json(rev, content, outcome);
-
-	return js_dump(result);
-}
-
 const char *
 content_text(const struct mcp_content *content)
 {

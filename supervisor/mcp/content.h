@@ -1,4 +1,4 @@
-/* content.h - results in the form that a revision knows, as JSON text */
+/* content.h - results in the form that a revision knows, as JSON */
 #ifndef MCP_CONTENT_H
 #define MCP_CONTENT_H
 
@@ -10,9 +10,6 @@
 /* content_tool_json - a CallToolResult; content is only read, and what the
  * revision has no member for is left out.  The caller's. */
 json_t *content_tool_json(const struct era_revision *rev,
-    const struct mcp_content *content, enum mcp_outcome outcome);
-/* content_tool_result - the same as text.  The caller frees. */
-char *content_tool_result(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome);
 /* content_text - its first text; "": there is none */
 const char *content_text(const struct mcp_content *content);

@@ -2,8 +2,9 @@
  * era.h - the revisions of the protocol, and which one a message belongs to
  *
  * One table says what each revision has; the ladder decides by the body
- * first, as the versioning page of MCP 2026-07-28 asks.  A row that is not
- * served yet is known all the same, so that its clients get a true answer.
+ * first, as the versioning page of MCP 2026-07-28 asks.  There are two kinds:
+ * legacy ones begin with initialize, modern ones (2026-07-28 and later) say in
+ * each request who asks for what.
  */
 #ifndef MCP_ERA_H
 #define MCP_ERA_H
@@ -29,8 +30,7 @@ enum era_feature {
 
 struct era_revision {
 	const char *date;
-	uint32_t number; /* the date as a number, for session ids */
-	bool served;
+	uint32_t number;  /* the date as a number, for session ids */
 	unsigned int has; /* enum era_feature, OR-ed */
 };
 
@@ -43,21 +43,26 @@ era_has(const struct era_revision *rev, enum era_feature feature)
 	return (rev->has & (unsigned int)feature) != 0;
 }
 
+enum era_kind {
+	ERA_KIND_LEGACY,
+	ERA_KIND_MODERN
+};
+
 /* NULL when it is none that is served. */
 const struct era_revision *era_find_served(const char *date);
 const struct era_revision *era_find_number(uint32_t number);
-/* era_negotiate - what initialize answers: the wanted one when it is served,
- * else the newest with an initialize */
+/* era_negotiate - what initialize answers: the wanted one when it has an
+ * initialize, else the newest that has */
 const struct era_revision *era_negotiate(const char *wanted);
-json_t *era_served_dates(void); /* a new array of strings */
+json_t *era_dates(enum era_kind kind); /* a new array of strings */
 
 #define ERA_CLAIM "io.modelcontextprotocol/protocolVersion"
-#define ERA_HEADER_MISMATCH (-32020) /* MCP 2026-07-28 */
 
 enum era_branch {
 	ERA_INITIALIZE,
 	ERA_LEGACY,
-	ERA_REFUSED
+	ERA_MODERN,
+	ERA_REFUSED /* 400 */
 };
 
 struct era_question {
@@ -68,14 +73,14 @@ struct era_question {
 };
 struct era_answer {
 	enum era_branch branch;
-	/* When refused: */
-	int status, code;
-	char message[200];
-	char requested[64]; /* the revision it asked for */
+	int code; /* when refused, and why */
+	const char *message;
 };
 
 /* era_decide - step 8 of the ladder; reads nothing but the question */
 void era_decide(const struct era_question *q, struct era_answer *a);
+/* era_claim - the modern claim in these params; NULL: none */
+const json_t *era_claim(const json_t *params);
 /* era_is_modern - does this header value name 2026-07-28 or a later one? */
 bool era_is_modern(const char *header);
 

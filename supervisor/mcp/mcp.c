@@ -2,19 +2,21 @@
  * mcp.c - one HTTP request in, its answer out: the ladder
  *
  * Each step either refuses the exchange or hands on: the headers (check_post),
- * the envelope (rpc.h), the revision (era.h), the session, then the method
- * (provider.h).  A request that waits stays behind as the exchange's waiter.
+ * the envelope (rpc.h), and by the body the revision (era.h).  A message of
+ * 2026-07-28 says itself who asks (modern.h); of older revisions the session
+ * does.  Then comes the method (provider.h).  A request that waits stays behind
+ * as the exchange's waiter.
  */
 #include "supervisor/mcp/mcp.h"
-
-#include <stdio.h>
 
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
+#include "supervisor/mcp/level.h"
 #include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
+#include "supervisor/mcp/modern.h"
 #include "supervisor/mcp/prompts.h"
 #include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/provider.h"
@@ -67,9 +69,9 @@ mcp_free(struct mcp *m)
 
 	if (m == NULL)
 		return;
+	mcp_call_orphan_all(m); /* first: nothing is cancelled */
 	while ((x = TAILQ_FIRST(&m->exchanges)) != NULL)
 		exchange_abandon(x);
-	mcp_call_orphan_all(m);
 	registry_free(m->registry);
 	prompts_free(m->prompts);
 	json_decref(m->templates);
@@ -154,13 +156,17 @@ mcp_message_method(const struct mcp_message *message)
 
 /* ---- the ladder */
 
+#define REVISION_MAX 64 /* bytes of a bad one that are repeated */
+
 /* One HTTP request on its way down. */
 struct visit {
 	struct mcp *m;
 	struct mcp_exchange *x;
 	const struct mcp_http *http;
+	void *handle;               /* the transport's */
 	struct rpc_message message; /* POST; empty before it was parsed */
-	struct session session;     /* as soon as find_session found it */
+	struct session session;     /* as soon as it is known */
+	int log_level;
 };
 
 static void
@@ -173,15 +179,17 @@ refuse(const struct visit *v, int status, int code, const char *message,
 	exchange_reply(v->x, status, text);
 }
 
+/* A revision that is none of this kind. */
 static void
-refuse_era(const struct visit *v, const struct era_answer *a)
+refuse_revision(const struct visit *v, int code, const char *message,
+    enum era_kind kind, const char *requested)
 {
 	AUTO(auto_json) json_t *data = json_object();
 
-	json_object_set_new(data, "supported", era_served_dates());
+	json_object_set_new(data, "supported", era_dates(kind));
 	json_object_set_new(data, "requested",
-	    js_string_bytes(a->requested, strlen(a->requested), NULL));
-	refuse(v, a->status, a->code, a->message, data);
+	    js_string_bytes(requested, strnlen(requested, REVISION_MAX), NULL));
+	refuse(v, 400, code, message, data);
 }
 
 /* false when there is none, and then it is answered */
@@ -211,15 +219,13 @@ static bool
 check_header(const struct visit *v)
 {
 	const char *header = v->http->protocol_version;
-	struct era_answer a = {.status = 400, .code = MCP_SERVER_ERROR};
 
 	if (header == NULL || era_find_served(header) != NULL)
 		return true;
-	(void)snprintf(a.requested, sizeof(a.requested), "%s", header);
-	(void)snprintf(a.message, sizeof(a.message),
+	refuse_revision(v, MCP_SERVER_ERROR,
 	    "Bad MCP-Protocol-Version header: send the revision that "
-	    "initialize answered");
-	refuse_era(v, &a);
+	    "initialize answered",
+	    ERA_KIND_LEGACY, header);
 	return false;
 }
 
@@ -235,7 +241,25 @@ context_of(const struct visit *v, const struct session *session)
 	    .request_id = v->http->request_id,
 	    .origin = v->http->origin,
 	    .server_url = v->http->server_url,
-	    .traceparent = v->http->traceparent};
+	    .traceparent = v->http->traceparent,
+	    .log_level = v->log_level,
+	    .headers = {v->http->header, v->handle}};
+}
+
+/* Its params fit the form that all have; else it is answered. */
+static bool
+has_params(struct mcp_request *r, const struct rpc_message *message)
+{
+	if (message->params == NULL || json_is_object(message->params))
+		return true;
+	request_error(r, MCP_INVALID_PARAMS, "params must be an object", NULL);
+	return false;
+}
+
+static char *
+unknown_method(const struct rpc_message *message)
+{
+	return xasprintf("Method not found: %.80s", message->method);
 }
 
 static void
@@ -287,31 +311,34 @@ handle_session_method(struct visit *v)
 }
 
 /* The request takes over its id. */
+static struct mcp_request *
+take_request(struct visit *v)
+{
+	struct mcp_request *r = request_new(v->x, v->message.id);
+
+	v->message.id = NULL;
+	return r;
+}
+
 static void
 on_request(struct visit *v, const struct session *session)
 {
 	const struct mcp_context c = context_of(v, session);
-	const struct rpc_message *message = &v->message;
-	const struct mcp_method *method = provider_method(
-	    v->m, message->method, session == NULL ? NULL : session->rev);
-	struct mcp_request *r = request_new(v->x, v->message.id);
+	const struct mcp_method *method =
+	    provider_method(v->m, v->message.method, c.rev);
+	struct mcp_request *r = take_request(v);
 	AUTO(auto_free) char *text = NULL;
 
-	v->message.id = NULL;
 	if (method == NULL) {
-		text = xasprintf("Method not found: %.80s", message->method);
+		text = unknown_method(&v->message);
 		request_error(r, MCP_METHOD_NOT_FOUND, text, NULL);
-	} else if (message->params != NULL &&
-	    !json_is_object(message->params)) {
-		request_error(
-		    r, MCP_INVALID_PARAMS, "params must be an object", NULL);
-	} else {
+	} else if (has_params(r, &v->message)) {
 		method->on(r, &c);
 	}
 }
 
 static void
-on_notification(struct visit *v)
+on_notification(const struct visit *v)
 {
 	const struct mcp_context c = context_of(v, &v->session);
 	const struct mcp_notice *notice =
@@ -320,7 +347,6 @@ on_notification(struct visit *v)
 	/* Unknown notifications are ignored, and accepted as all are. */
 	if (notice != NULL)
 		notice->on(&c);
-	exchange_reply(v->x, 202, NULL);
 }
 
 /* The id of a session that ended, or never was, is ignored: a client may
@@ -341,6 +367,80 @@ on_initialize(struct visit *v)
 		    NULL);
 }
 
+/* A message of a session. */
+static void
+handle_legacy(struct visit *v)
+{
+	if (v->message.kind == RPC_REQUEST) {
+		on_request(v, &v->session);
+		return;
+	}
+	/* A response: we never ask, so nobody waits for it. */
+	if (v->message.kind == RPC_NOTIFICATION)
+		on_notification(v);
+	exchange_reply(v->x, 202, NULL);
+}
+
+/* ---- MCP 2026-07-28 */
+
+static void
+refuse_modern(const struct visit *v, int code, const char *why)
+{
+	const json_t *claim = era_claim(v->message.params);
+
+	if (code == MCP_VERSION_UNSUPPORTED)
+		refuse_revision(
+		    v, code, why, ERA_KIND_MODERN, json_string_value(claim));
+	else
+		refuse(v, 400, code, why, NULL);
+}
+
+static void
+on_modern_request(struct visit *v)
+{
+	const struct mcp_context c = context_of(v, &v->session);
+	const struct mcp_method *method =
+	    provider_method(v->m, v->message.method, c.rev);
+	AUTO(auto_free) char *text = NULL;
+	struct mcp_request *r;
+	struct err e;
+
+	if (method == NULL) {
+		text = unknown_method(&v->message);
+		refuse(v, 404, MCP_METHOD_NOT_FOUND, text, NULL);
+		return;
+	}
+	if (modern_check_name(&v->message, v->http, &e) != 0) {
+		refuse(v, 400, e.code, e.msg, NULL);
+		return;
+	}
+	r = take_request(v);
+	request_set_modern(r, v->message.method);
+	method->on(r, &c);
+}
+
+/* No notification of this revision means anything to a server over HTTP: to
+ * cancel is to close the response stream (MCP 2026-07-28, cancellation). */
+static void
+handle_modern(struct visit *v)
+{
+	struct modern who;
+	struct err e;
+	int code = modern_read(&v->message, v->http, &who, &e);
+
+	if (code != 0) {
+		refuse_modern(v, code, e.msg);
+	} else if (v->message.kind != RPC_REQUEST) {
+		exchange_reply(v->x, 202, NULL);
+	} else {
+		v->session = who.session;
+		v->log_level = who.log_level;
+		on_modern_request(v);
+	}
+}
+
+/* ---- a POST */
+
 static void
 handle_message(struct visit *v)
 {
@@ -351,17 +451,13 @@ handle_message(struct visit *v)
 
 	era_decide(&q, &a);
 	if (a.branch == ERA_REFUSED)
-		refuse_era(v, &a);
+		refuse(v, 400, a.code, a.message, NULL);
+	else if (a.branch == ERA_MODERN)
+		handle_modern(v);
 	else if (a.branch == ERA_INITIALIZE)
 		on_initialize(v);
-	else if (!find_session(v) || !check_header(v))
-		return;
-	else if (message->kind == RPC_REQUEST)
-		on_request(v, &v->session);
-	else if (message->kind == RPC_NOTIFICATION)
-		on_notification(v);
-	else /* we never ask: whatever it answers, nobody waits for it */
-		exchange_reply(v->x, 202, NULL);
+	else if (find_session(v) && check_header(v))
+		handle_legacy(v);
 }
 
 /* What can be said before the body is read; false when it was refused. */
@@ -437,8 +533,11 @@ struct mcp_exchange *
 mcp_handle(struct mcp *m, const struct mcp_http *http,
     const struct mcp_transport_ops *ops, void *handle)
 {
-	struct visit v = {
-	    .m = m, .x = exchange_new(m, ops, handle), .http = http};
+	struct visit v = {.m = m,
+	    .x = exchange_new(m, ops, handle),
+	    .http = http,
+	    .handle = handle,
+	    .log_level = LEVEL_NONE};
 
 	v.x->can_resume = http->route == MCP_ROUTE_MAIN;
 	exchange_pin(v.x);
@@ -452,8 +551,7 @@ mcp_handle(struct mcp *m, const struct mcp_http *http,
 void
 mcp_client_gone(struct mcp_exchange *x)
 {
-	/* Disconnecting is not cancelling (MCP 2025-11-25, transports): the
-	 * tool goes on, and its answer has nobody to go to. */
+	/* Whether that cancels its request is the revision's: mcp_call.c. */
 	exchange_abandon(x);
 }
 

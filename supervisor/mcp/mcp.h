@@ -5,9 +5,9 @@
  * library, no sandbox and no store.  The transport gives it requests and gets
  * answers through struct mcp_transport_ops; tools get a struct mcp_call.
  *
- * Revisions now: 2025-06-18 and 2025-11-25 (era "legacy"); one table in era.c
- * says what each revision has, so that 2025-03-26, 2024-11-05 and 2026-07-28
- * are further rows and a further branch of the ladder.
+ * Revisions: 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25, which begin
+ * with initialize ("legacy"), and 2026-07-28, where each request says who asks
+ * ("modern").  One table in era.c says what each has.
  *
  * Sessions: Mcp-Session-Id is stateless and survives restarts: it carries the
  * revision, the principal, the time and a random part under an HMAC with the
@@ -38,7 +38,11 @@ enum mcp_code { /* JSON-RPC and MCP error codes */
 	MCP_INTERNAL_ERROR = -32603,
 	MCP_SERVER_ERROR = -32000,
 	MCP_SESSION_NOT_FOUND = -32001,
-	MCP_RESOURCE_NOT_FOUND = -32002 /* until 2025-11-25 */
+	MCP_RESOURCE_NOT_FOUND = -32002, /* until 2025-11-25 */
+	/* MCP 2026-07-28: */
+	MCP_HEADER_MISMATCH = -32020, /* a header and the body disagree */
+	MCP_CAPABILITY_MISSING = -32021,
+	MCP_VERSION_UNSUPPORTED = -32022
 };
 
 struct mcp_config {
@@ -161,15 +165,17 @@ struct mcp_http {
  * Calls ops now or later.  Returns NULL when it was answered at once, else the
  * exchange, which stays valid until ops->reply or ops->stream_end was called
  * for it.  The ladder: Content-Type 415, Accept 406, JSON 400 -32700, not a
- * request or an id that is no string or 64-bit integer 400 -32600, no session
- * 400 -32000, unknown session 404 -32001, bad version header 400, GET takes an
- * answer up again (resume.h), else 405, DELETE ends the session,
- * notifications 202.
+ * request or an id that is no string or 64-bit integer 400 -32600.  With a
+ * claim of 2026-07-28 in the body: its envelope 400 -32602, its revision 400
+ * -32022, headers that disagree 400 -32020, unknown method 404 -32601.  Else
+ * no session 400 -32000, unknown session 404 -32001, bad version header 400,
+ * GET takes an answer up again (resume.h), else 405, DELETE ends the session.
+ * Notifications 202.
  */
 struct mcp_exchange *mcp_handle(struct mcp *m, const struct mcp_http *http,
     const struct mcp_transport_ops *ops, void *handle);
-/* mcp_client_gone - the connection closed: ops are called no more.  In the
- * legacy era this cancels nothing (MCP 2025-11-25, transports). */
+/* mcp_client_gone - the connection closed: ops are called no more.  This
+ * cancels a request of 2026-07-28, and none of older revisions. */
 void mcp_client_gone(struct mcp_exchange *x);
 /* mcp_tick - once a second from the transport's loop: opens the event stream
  * of calls that run for a second when the client takes one, and writes
@@ -208,8 +214,8 @@ void mcp_call_result(
  *
  * call_progress sends a notification if the client gave a token; it is left
  * out when it does not grow or more than MCP_PROGRESS_PENDING_MAX bytes wait
- * for the client.  The holder hears of notifications/cancelled; that the
- * client left cancels nothing (MCP 2025-11-25, transports).
+ * for the client.  The holder hears of notifications/cancelled, and of a
+ * client of 2026-07-28 that it left (mcp_client_gone).
  */
 #define MCP_PROGRESS_PENDING_MAX (16u << 10)
 struct call *mcp_call_base(struct mcp_call *c);

@@ -4,9 +4,10 @@
  * A call is found by its session and request id as long as its offer did not
  * end it, and so long it is counted for its principal, also when its client is
  * gone: that bounds the work one principal can cause.  Its request is only
- * there while somebody waits: what takes the request away (call_on_lost, a
- * cancel) also takes the progress, so that a tool which asks
- * call_wants_progress() does nothing for nobody.
+ * there while somebody waits: what takes the request away (call_lose) also
+ * takes the progress, so that a tool which asks call_wants_progress() does
+ * nothing for nobody.  A request of MCP 2026-07-28 has a session of its own, so
+ * that no id of another meets its own.
  */
 #include "supervisor/mcp/mcp_call.h"
 
@@ -199,14 +200,28 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	return c;
 }
 
-/* Nobody is left to be answered; the tool hears nothing of it. */
+/* Nobody is left to be answered. */
+static void
+call_lose(struct mcp_call *c)
+{
+	c->request = NULL;
+	c->base.up = &call_ops_silent;
+}
+
+/*
+ * The client left.  To a request of a session that is nothing: its holder hears
+ * nothing of it (MCP 2025-11-25, transports).  Of a revision without sessions
+ * it is the cancel (MCP 2026-07-28, cancellation), but not when it is the
+ * server that ends.
+ */
 static void
 call_on_lost(void *arg)
 {
 	struct mcp_call *c = arg;
 
-	c->request = NULL;
-	c->base.up = &call_ops_silent;
+	call_lose(c);
+	if (era_has(c->rev, ERA_STATELESS) && c->caller != NULL)
+		call_cancel(&c->base); /* may end the call */
 }
 
 /* In flight, or its request is refused and it is gone. */
@@ -392,7 +407,7 @@ mcp_call_cancel(
 		return;
 	c->canceled = true;
 	r = c->request;
-	call_on_lost(c);
+	call_lose(c);
 	if (r != NULL) /* no response, says the cancellation page */
 		request_drop(r);
 	call_cancel(&c->base); /* may end the call */
@@ -459,45 +474,45 @@ void
 mcp_call_result(
     struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome)
 {
-	AUTO(auto_free) char *result = NULL;
+	json_t *result = NULL;
 	struct mcp_request *r;
 
 	/* Who asked for a task takes no result in its place; a JSON-RPC error
 	 * it does (MCP 2025-11-25, tasks). */
 	if (c->task.asked && outcome == MCP_TOOL_FAILED) {
-		result = xstrdup(content_text(content));
+		AUTO(auto_free) char *why = xstrdup(content_text(content));
+
 		mcp_content_free(content);
-		mcp_call_error(c, MCP_SERVER_ERROR, result, NULL);
+		mcp_call_error(c, MCP_SERVER_ERROR, why, NULL);
 		return;
 	}
 	if (c->task.way == CALL_TASK_RESULT)
 		mcp_content_meta(
 		    content, TASK_RELATED, task_view_related(c->task.id));
 	if (c->request != NULL)
-		result = content_tool_result(c->rev, content, outcome);
+		result = content_tool_json(c->rev, content, outcome);
 	mcp_content_free(content);
 	r = call_end(c);
 	if (r != NULL)
-		request_result(r, NULL, result);
+		request_answer(r, result);
 }
 
 void
 mcp_call_answer(struct mcp_call *c, json_t *result)
 {
-	AUTO(auto_free) char *text = NULL;
 	struct mcp_request *r;
 
 	if (c->request != NULL && c->shape != NULL) {
-		AUTO(auto_json) json_t *shaped = c->shape(c->rev, result);
+		json_t *shaped = c->shape(c->rev, result);
 
-		text = js_dump(shaped);
-	} else if (c->request != NULL) {
-		text = js_dump(result);
+		json_decref(result);
+		result = shaped;
 	}
 	r = call_end(c);
-	json_decref(result);
 	if (r != NULL)
-		request_result(r, NULL, text);
+		request_answer(r, result);
+	else
+		json_decref(result);
 }
 
 void

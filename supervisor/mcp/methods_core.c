@@ -1,43 +1,29 @@
 /*
- * methods_core.c - initialize, ping, and taking requests back
+ * methods_core.c - initialize or server/discover, ping, and taking requests
+ * back
  */
 #include "supervisor/mcp/provider.h"
 
 #include "common/clock.h"
 #include "common/js.h"
-#include "common/utf8.h"
-#include "common/xmalloc.h"
 #include "supervisor/mcp/can.h"
+#include "supervisor/mcp/client.h"
 #include "supervisor/mcp/mcp_call.h"
 
 #define SINCE_FIRST 20241105
-#define UNTIL_STATELESS 20251125 /* MCP 2026-07-28 has no session, no ping */
+#define UNTIL_STATELESS 20251125
+#define SINCE_STATELESS 20260728 /* without session and ping */
 
 static char *
 initialize_result(const struct mcp *m, const struct era_revision *rev)
 {
 	AUTO(auto_json)
-	json_t *result = json_pack("{s:s, s:o, s:{s:s, s:s*, s:s}, s:s*}",
-	    "protocolVersion", rev->date, "capabilities",
-	    provider_capabilities(m, rev), "serverInfo", "name", m->name,
-	    "title", era_has(rev, ERA_TITLE) ? m->title : NULL, "version",
-	    m->version, "instructions", m->instructions);
+	json_t *result =
+	    json_pack("{s:s, s:o, s:o, s:s*}", "protocolVersion", rev->date,
+		"capabilities", provider_capabilities(m, rev), "serverInfo",
+		provider_server_info(m, rev), "instructions", m->instructions);
 
 	return js_dump(result);
-}
-
-/* name/version, for records: what is no text is left out. */
-static void
-name_client(const json_t *params, char out[CALL_CLIENT_MAX + 1])
-{
-	const json_t *info = json_object_get(params, "clientInfo");
-	const char *version = js_text(info, "version");
-	AUTO(auto_free)
-	char *all = xasprintf("%s%s%s", js_text(info, "name"),
-	    version[0] != '\0' ? "/" : "", version);
-
-	utf8_copy(out, CALL_CLIENT_MAX + 1, all);
-	out[utf8_mask_controls(out, strlen(out))] = '\0';
 }
 
 static void
@@ -65,13 +51,23 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 		return;
 	}
 	rev = era_negotiate(json_string_value(wanted));
-	name_client(params, client);
+	client_name(json_object_get(params, "clientInfo"), client);
 	said = (struct session_said){
 	    client, can_of(json_object_get(params, "capabilities"), rev)};
 	session_issue(
 	    c->m->sessions, rev, c->who, &said, clock_wall_ms() / 1000, id);
 	result = initialize_result(c->m, rev);
 	request_result(r, id, result);
+}
+
+static void
+on_discover(struct mcp_request *r, const struct mcp_context *c)
+{
+	request_answer(r,
+	    json_pack("{s:o, s:o, s:s*}", "supportedVersions",
+		era_dates(ERA_KIND_MODERN), "capabilities",
+		provider_capabilities(c->m, c->rev), "instructions",
+		c->m->instructions));
 }
 
 static void
@@ -91,9 +87,10 @@ on_cancelled(const struct mcp_context *c)
 static const struct mcp_method methods[] = {
     {"initialize", SINCE_FIRST, UNTIL_STATELESS, on_initialize},
     {"ping", SINCE_FIRST, UNTIL_STATELESS, on_ping},
+    {"server/discover", SINCE_STATELESS, 0, on_discover},
 };
 static const struct mcp_notice notices[] = {
-    {"notifications/cancelled", SINCE_FIRST, 0, on_cancelled},
+    {"notifications/cancelled", SINCE_FIRST, UNTIL_STATELESS, on_cancelled},
 };
 
 const struct mcp_provider methods_core = {

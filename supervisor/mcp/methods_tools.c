@@ -55,7 +55,7 @@ bad_arguments(struct mcp_request *r, const struct era_revision *rev,
 {
 	struct mcp_content *content;
 	AUTO(auto_free) char *said = xasprintf("invalid_arguments: %s", why);
-	AUTO(auto_free) char *text = NULL;
+	json_t *result;
 
 	if (task->asked) {
 		bad_params(r, said);
@@ -63,9 +63,9 @@ bad_arguments(struct mcp_request *r, const struct era_revision *rev,
 	}
 	content = mcp_content_new();
 	mcp_content_text(content, said, strlen(said));
-	text = content_tool_result(rev, content, MCP_TOOL_FAILED);
+	result = content_tool_json(rev, content, MCP_TOOL_FAILED);
 	mcp_content_free(content);
-	request_result(r, NULL, text);
+	request_answer(r, result);
 }
 
 struct tool_work {
@@ -109,6 +109,11 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	    registry_find(c->m->registry, json_string_value(name));
 	if (tool == NULL) {
 		unknown_tool(r, name);
+		return;
+	}
+	if (era_has(c->rev, ERA_STATELESS) &&
+	    mirror_set_check(tool->mirrors, arguments, &c->headers, &e) != 0) {
+		request_refuse(r, 400, MCP_HEADER_MISMATCH, e.msg);
 		return;
 	}
 	work = (struct tool_work){.tool = tool, .arguments = arguments};

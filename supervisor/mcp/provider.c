@@ -21,6 +21,13 @@ provider_capabilities(const struct mcp *m, const struct era_revision *rev)
 }
 
 json_t *
+provider_server_info(const struct mcp *m, const struct era_revision *rev)
+{
+	return json_pack("{s:s, s:s*, s:s}", "name", m->name, "title",
+	    era_has(rev, ERA_TITLE) ? m->title : NULL, "version", m->version);
+}
+
+json_t *
 provider_list_capability(const struct mcp *m)
 {
 	json_t *out = json_object();

@@ -8,6 +8,7 @@
 #ifndef MCP_PROVIDER_H
 #define MCP_PROVIDER_H
 
+#include "supervisor/mcp/mirror.h"
 #include "supervisor/mcp/request.h"
 #include "supervisor/mcp/rpc.h"
 
@@ -15,14 +16,20 @@
 struct mcp_context {
 	struct mcp *m;
 	const struct rpc_message *message; /* params: none, or an object */
-	const struct session *session;     /* NULL: initialize */
-	const struct era_revision *rev;    /* likewise */
-	unsigned int client_can;           /* what it declared (can.h) */
+	/* NULL: initialize.  In a revision without sessions it is one of this
+	 * request alone, that says who asks. */
+	const struct session *session;
+	const struct era_revision *rev; /* NULL: initialize */
+	unsigned int client_can;        /* what it declared (can.h) */
 	struct principal *who;
 	const char *request_id;  /* of the transport */
 	const char *origin;      /* likewise; may be NULL */
 	const char *server_url;  /* likewise */
 	const char *traceparent; /* the transport's, or NULL */
+	/* MCP 2026-07-28: messages of this level (enum mcp_level) and above,
+	 * or LEVEL_NONE (level.h).  Of a session see its own. */
+	int log_level;
+	struct mirror_source headers; /* of the request */
 };
 
 /* Members since and until are revisions as numbers (20251125), both of them
@@ -64,6 +71,10 @@ extern const struct mcp_provider methods_tasks;
 /* provider_capabilities - what the server can, as initialize and
  * server/discover say it: a new object */
 json_t *provider_capabilities(
+    const struct mcp *m, const struct era_revision *rev);
+
+/* provider_server_info - serverInfo, as this revision knows it: a new object */
+json_t *provider_server_info(
     const struct mcp *m, const struct era_revision *rev);
 
 /* provider_list_capability - of what is listed: {"listChanged": true} when

@@ -48,6 +48,7 @@ registry_free(struct registry *r)
 	forget_lists(r);
 	for (size_t i = 0; i < r->n; i++) {
 		schema_free(r->tools[i].input);
+		mirror_set_free(r->tools[i].mirrors);
 		json_decref(r->tools[i].definition);
 	}
 	free(r);
@@ -228,6 +229,7 @@ take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
     struct err *e)
 {
 	AUTO(auto_json) json_t *checked = NULL;
+	struct mirror_set *mirrors = NULL;
 	struct schema *input = NULL;
 	enum registry_tasks tasks;
 
@@ -237,12 +239,18 @@ take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
 	checked = definition_for(definition, SCHEMA_CHECKED);
 	if (schema_new(json_object_get(checked, "inputSchema"), &input, e) != 0)
 		return err_wrap(e, "tool %s: inputSchema", name_of(definition));
+	if (mirror_set_new(schema_root(input), &mirrors, e) != 0) {
+		schema_free(input);
+		return err_wrap(e, "tool %s: inputSchema", name_of(definition));
+	}
 	schema_free(t->input);
+	mirror_set_free(t->mirrors);
 	json_decref(t->definition);
 	t->definition = definition_for(definition, SCHEMA_LISTED);
 	t->name = name_of(t->definition);
 	t->tasks = tasks;
 	t->input = input;
+	t->mirrors = mirrors;
 	forget_lists(r);
 	return 0;
 }

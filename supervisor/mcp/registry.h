@@ -15,6 +15,7 @@
 #include "common/err.h"
 #include "supervisor/mcp/era.h"
 #include "supervisor/mcp/mcp.h"
+#include "supervisor/mcp/mirror.h"
 #include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/schema.h"
 
@@ -33,6 +34,7 @@ struct registry_tool {
 	const char *name; /* in the definition */
 	enum registry_tasks tasks;
 	struct schema *input;
+	struct mirror_set *mirrors; /* NULL: it asks for no header lines */
 	mcp_tool_cb on_call;
 	mcp_resume_cb on_resume; /* NULL: its answers are said once */
 	void *arg;

@@ -1,6 +1,8 @@
 #include "supervisor/mcp/request.h"
 
+#include "common/js.h"
 #include "common/xmalloc.h"
+#include "supervisor/mcp/modern.h"
 #include "supervisor/mcp/rpc.h"
 
 static void
@@ -33,6 +35,13 @@ request_new(struct mcp_exchange *x, char *id)
 }
 
 void
+request_set_modern(struct mcp_request *r, const char *method)
+{
+	r->is_modern = true;
+	r->hint = modern_hint_of(method);
+}
+
+void
 request_hold(struct mcp_request *r, void (*on_lost)(void *arg), void *holder)
 {
 	r->on_lost = on_lost;
@@ -49,13 +58,49 @@ answer(struct mcp_request *r, const char *session_id, const char *text)
 	exchange_answer(x, session_id, text);
 }
 
+static void
+refuse(struct mcp_request *r, int status, const char *text)
+{
+	struct mcp_exchange *x = r->exchange;
+
+	request_free(r);
+	exchange_reply(x, status, text);
+}
+
+void
+request_answer(struct mcp_request *r, json_t *result)
+{
+	AUTO(auto_free) char *body = NULL, *text = NULL;
+
+	if (r->is_modern)
+		modern_seal(r->exchange->m, r->hint, result);
+	body = js_dump(result);
+	json_decref(result);
+	text = rpc_result(r->id, body);
+	answer(r, NULL, text);
+}
+
 void
 request_result(
     struct mcp_request *r, const char *session_id, const char *result)
 {
-	AUTO(auto_free) char *text = rpc_result(r->id, result);
+	AUTO(auto_free)
+	char *sealed = r->is_modern ?
+	    modern_seal_text(r->exchange->m, r->hint, result) :
+	    NULL;
+	AUTO(auto_free)
+	char *text = rpc_result(r->id, sealed != NULL ? sealed : result);
 
 	answer(r, session_id, text);
+}
+
+/* The one error of a handler that has a status of its own (MCP 2026-07-28,
+ * transports): unless the status was sent before. */
+static bool
+is_bad_request(const struct mcp_request *r, int code)
+{
+	return r->is_modern && code == MCP_CAPABILITY_MISSING &&
+	    !r->exchange->is_streaming;
 }
 
 void
@@ -64,7 +109,10 @@ request_error(
 {
 	AUTO(auto_free) char *text = rpc_error(r->id, code, message, data);
 
-	answer(r, NULL, text);
+	if (is_bad_request(r, code))
+		refuse(r, 400, text);
+	else
+		answer(r, NULL, text);
 }
 
 void
@@ -78,10 +126,8 @@ request_refuse_with(struct mcp_request *r, int status, int code,
     const char *message, const json_t *data)
 {
 	AUTO(auto_free) char *text = rpc_error(r->id, code, message, data);
-	struct mcp_exchange *x = r->exchange;
 
-	request_free(r);
-	exchange_reply(x, status, text);
+	refuse(r, status, text);
 }
 
 void

@@ -17,19 +17,31 @@
 struct mcp_request {
 	struct exchange_waiter waiter; /* first */
 	struct mcp_exchange *exchange;
-	char *id;                   /* JSON text */
+	char *id;       /* JSON text */
+	bool is_modern; /* its results are sealed (modern.h) */
+	const struct modern_hint *hint;
 	void (*on_lost)(void *arg); /* the holder's; NULL: nobody holds it */
 	void *holder;
 };
 
 /* request_new - the waiter of x from now on; id is taken over */
 struct mcp_request *request_new(struct mcp_exchange *x, char *id);
+/* request_set_modern - it is one of MCP 2026-07-28, for this method */
+void request_set_modern(struct mcp_request *r, const char *method);
 /* request_hold - it will be answered later */
 void request_hold(
     struct mcp_request *r, void (*on_lost)(void *arg), void *holder);
 
-/* Each ends r.  result: JSON text; session_id for the header, or NULL; data
- * is only read and may be NULL. */
+/*
+ * Each ends r.  The envelope that MCP 2026-07-28 has for results is added.
+ *
+ *	request_answer	result, an object, is taken over
+ *	request_result	the same as JSON text, of what has nothing of that
+ *			envelope itself: no _meta, no resultType, ttlMs,
+ *			cacheScope.  session_id for the header, or NULL
+ *	request_error	data is only read and may be NULL
+ */
+void request_answer(struct mcp_request *r, json_t *result);
 void request_result(
     struct mcp_request *r, const char *session_id, const char *result);
 void request_error(

@@ -13,6 +13,7 @@
  */
 #include "supervisor/mcp/session.h"
 
+#include <stdio.h>
 #include <sys/queue.h>
 
 #include <openssl/evp.h>
@@ -222,4 +223,16 @@ session_end(struct session_keeper *k, const struct session *s, int64_t now_s)
 	done->expires_s = s->issued_s + (int64_t)k->ttl_s;
 	TAILQ_INSERT_TAIL(&k->order, done, order);
 	hashmap_put(&k->by_id, &done->by_id, hash_of(done->id));
+}
+
+void
+session_of_request(struct session *out, const struct era_revision *rev,
+    const char *client, unsigned int client_can)
+{
+	static uint64_t last;
+
+	*out = (struct session){.rev = rev, .client_can = client_can};
+	last++;
+	memcpy(out->id, &last, sizeof(last));
+	(void)snprintf(out->client, sizeof(out->client), "%s", client);
 }

@@ -56,6 +56,10 @@ void session_issue(struct session_keeper *k, const struct era_revision *rev,
  * session of this principal */
 int session_open(struct session_keeper *k, const char *text,
     const struct principal *who, int64_t now_s, struct session *out) MUSTCHECK;
+/* session_of_request - that of a request without one (MCP 2026-07-28): its id
+ * is like no other, and it has no name; client as for session_issue */
+void session_of_request(struct session *out, const struct era_revision *rev,
+    const char *client, unsigned int client_can);
 /* session_end - it is not found from now on.  At most SESSION_ENDED_MAX are
  * remembered; beyond that the one that ended first is forgotten. */
 void session_end(

@@ -191,8 +191,7 @@ def codes():
         "A tool answers with isError": tools,
         "Why a run ended": set(re.findall(r"^([a-z_]+)\b", words, re.M)),
         "HTTP": http,
-        "MCP": matches("supervisor/mcp/mcp.h", r"(-32\d{3})[,\n]") |
-        matches("supervisor/mcp/era.h", r"\((-32\d{3})\)"),
+        "MCP": matches("supervisor/mcp/mcp.h", r"= (-32\d{3})\b"),
         "The server does not start, or ends":
             matches("schema/usage.txt", r"(?m)^status\|(\d+)\|"),
     }

@@ -6,6 +6,7 @@
 #define TESTS_MCP_FAKE_H
 
 #include <stdio.h>
+#include <strings.h>
 #include <sys/uio.h>
 
 #include <jansson.h>
@@ -18,6 +19,10 @@
 #define FAKE_EVENTS 16
 #define FAKE_HEARTBEAT_MS 15000
 #define FAKE_BODY_MAX (1u << 20)
+
+struct fake_line { /* a header of the request */
+	const char *name, *value;
+};
 
 struct fake_answer {      /* one exchange, as the client saw it */
 	int replies;      /* calls of reply */
@@ -34,6 +39,7 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	int beats;                     /* comments that show life */
 	size_t pending;                /* what fake_pending_cb says */
 	struct mcp_exchange *exchange; /* as mcp_handle returned */
+	const struct fake_line *lines; /* of its request */
 };
 
 static inline void
@@ -288,6 +294,8 @@ fake_add_tools(struct mcp *m)
 struct fake_client {
 	const char *accept, *content_type, *session, *version;
 	const char *last_event_id;
+	const char *method, *name;     /* Mcp-Method, Mcp-Name */
+	const struct fake_line *lines; /* up to one without a name; or NULL */
 	struct principal *who;
 };
 
@@ -302,6 +310,32 @@ fake_client(const char *session)
 	    .who = &fake_alice};
 }
 
+/* A client of MCP 2026-07-28, for one request; name: of the object, or NULL. */
+static inline struct fake_client
+fake_modern(const char *method, const char *name)
+{
+	struct fake_client c = fake_client(NULL);
+
+	c.version = "2026-07-28";
+	c.method = method;
+	c.name = name;
+	return c;
+}
+
+static inline const char *
+fake_header_cb(void *handle, const char *name, unsigned int *lines)
+{
+	const struct fake_answer *a = handle;
+	const struct fake_line *l = a->lines;
+	const char *first = NULL;
+
+	*lines = 0;
+	for (; l != NULL && l->name != NULL; l++)
+		if (strcasecmp(l->name, name) == 0 && (*lines)++ == 0)
+			first = l->value;
+	return first;
+}
+
 static inline void
 fake_http(struct mcp *m, const char *method, const struct fake_client *c,
     const void *body, size_t len, struct fake_answer *a)
@@ -312,12 +346,16 @@ fake_http(struct mcp *m, const char *method, const struct fake_client *c,
 	    .session_id = c->session,
 	    .protocol_version = c->version,
 	    .last_event_id = c->last_event_id,
+	    .mcp_method = c->method,
+	    .mcp_name = c->name,
+	    .header = fake_header_cb,
 	    .who = c->who,
 	    .request_id = "http-1"};
 	/* An exact copy on the heap: reading past it is found. */
 	char *copy = xmemdup(body == NULL ? "" : body, len);
 
 	memset(a, 0, sizeof(*a));
+	a->lines = c->lines;
 	http.body = copy;
 	http.body_len = len;
 	a->exchange = mcp_handle(m, &http, &fake_ops, a);

@@ -26,6 +26,17 @@ teardown(void **state)
 #define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
 #define LIST "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}"
 #define NOTIFY "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
+/* A request of MCP 2026-07-28 with these members of params before _meta, each
+ * followed by a comma. */
+#define ENVELOPE                                                               \
+	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"              \
+	"\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
+#define MODERN(method, members)                                                \
+	"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"" method                   \
+	"\",\"params\":{" members ENVELOPE "}}"
+#define MODERN_CALL(name, arguments)                                           \
+	MODERN("tools/call",                                                   \
+	    "\"name\":\"" name "\",\"arguments\":" arguments ",")
 #define CALL(name, arguments)                                                  \
 	"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{" \
 	"\"name\":\"" name "\",\"arguments\":" arguments "}}"

@@ -19,9 +19,8 @@ rev(const char *date)
 static void
 expect_blocks(struct mcp_content *c, const char *date, const char *want)
 {
-	AUTO(auto_free)
-	char *text = content_tool_result(rev(date), c, MCP_TOOL_DONE);
-	AUTO(auto_json) json_t *j = json_loads(text, 0, NULL);
+	AUTO(auto_json)
+	json_t *j = content_tool_json(rev(date), c, MCP_TOOL_DONE);
 	AUTO(auto_free) char *have = js_dump(json_object_get(j, "content"));
 
 	assert_string_equal(have, want);

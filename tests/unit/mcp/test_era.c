@@ -17,11 +17,13 @@ TEST(the_table_is_in_order_and_its_numbers_are_its_dates)
 
 TEST(a_served_revision_is_negotiated_and_others_get_the_newest)
 {
+	static const char *const legacy[] = {
+	    "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"};
 	static const char *const others[] = {
-	    "1999-01-01", "2026-07-28", "2025-03-26", "2024-11-05", "", "x"};
+	    "1999-01-01", "2026-07-28", "2024-11-05 junk", "", "x"};
 
-	assert_string_equal(era_negotiate("2025-06-18")->date, "2025-06-18");
-	assert_string_equal(era_negotiate("2025-11-25")->date, "2025-11-25");
+	for (size_t i = 0; i < ARRAY_LEN(legacy); i++)
+		assert_string_equal(era_negotiate(legacy[i])->date, legacy[i]);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_string_equal(
 		    era_negotiate(others[i])->date, "2025-11-25");
@@ -29,13 +31,32 @@ TEST(a_served_revision_is_negotiated_and_others_get_the_newest)
 
 TEST(only_served_revisions_are_found)
 {
-	assert_non_null(era_find_served("2025-06-18"));
-	assert_null(era_find_served("2026-07-28"));
-	assert_null(era_find_served("2025-03-26"));
+	for (size_t i = 0; i < ERA_REVISIONS; i++) {
+		assert_ptr_equal(
+		    era_find_served(era_table[i].date), &era_table[i]);
+		assert_ptr_equal(
+		    era_find_number(era_table[i].number), &era_table[i]);
+	}
 	assert_null(era_find_served("2025-11-25 junk"));
-	assert_non_null(era_find_number(20251125));
-	assert_null(era_find_number(20260728));
+	assert_null(era_find_served(""));
 	assert_null(era_find_number(0));
+}
+
+TEST(each_kind_has_its_dates)
+{
+	json_t *legacy = era_dates(ERA_KIND_LEGACY);
+	json_t *modern = era_dates(ERA_KIND_MODERN);
+	char *text = json_dumps(legacy, JSON_COMPACT);
+
+	assert_string_equal(text,
+	    "[\"2024-11-05\",\"2025-03-26\",\"2025-06-18\","
+	    "\"2025-11-25\"]");
+	free(text);
+	text = json_dumps(modern, JSON_COMPACT);
+	assert_string_equal(text, "[\"2026-07-28\"]");
+	free(text);
+	json_decref(legacy);
+	json_decref(modern);
 }
 
 TEST(modern_headers_are_dates_from_2026_07_28_on)
@@ -80,26 +101,46 @@ TEST(messages_without_a_modern_sign_are_legacy)
 	assert_int_equal(decide(NULL, NULL, NULL, NULL).branch, ERA_LEGACY);
 }
 
-/* -32020 to -32022, and -32601 with 404, would say "stay modern". */
-TEST(a_modern_sign_is_refused_so_that_the_client_falls_back)
+TEST(a_claim_in_the_body_is_modern_whatever_else_there_is)
 {
-	const struct era_answer answers[] = {
-	    decide("server/discover", META, "1", "2026-07-28"),
-	    decide("tools/list", META, "1", NULL),
-	    decide("initialize", META, "1", NULL),
-	    decide("tools/list", "{}", "1", "2026-07-28"),
-	    decide("notifications/x", "{}", NULL, "2026-07-28"),
-	    decide("ping", "{\"_meta\":{\"" ERA_CLAIM "\":7}}", "1", NULL)};
+	assert_int_equal(
+	    decide("server/discover", META, "1", "2026-07-28").branch,
+	    ERA_MODERN);
+	assert_int_equal(
+	    decide("tools/list", META, "1", NULL).branch, ERA_MODERN);
+	assert_int_equal(
+	    decide("tools/list", META, "1", "2025-11-25").branch, ERA_MODERN);
+	assert_int_equal(
+	    decide("initialize", META, "1", NULL).branch, ERA_MODERN);
+	assert_int_equal(
+	    decide("notifications/x", META, NULL, NULL).branch, ERA_MODERN);
+	assert_int_equal(
+	    decide("ping", "{\"_meta\":{\"" ERA_CLAIM "\":7}}", "1", NULL)
+		.branch,
+	    ERA_MODERN);
+	assert_int_equal(
+	    decide("ping", "{\"_meta\":{\"" ERA_CLAIM "\":null}}", "1", NULL)
+		.branch,
+	    ERA_MODERN);
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
-		assert_int_equal(answers[i].branch, ERA_REFUSED);
-		assert_int_equal(answers[i].status, 400);
-		assert_int_equal(answers[i].code, MCP_SERVER_ERROR);
-		assert_non_null(strstr(answers[i].message, "initialize"));
-		assert_non_null(strstr(answers[i].message, "2025-11-25"));
-	}
-	assert_string_equal(answers[0].requested, "2026-07-28");
-	assert_string_equal(answers[5].requested, "");
+TEST(a_modern_header_without_a_claim_lets_notifications_alone_pass)
+{
+	struct era_answer a = decide("tools/list", "{}", "1", "2026-07-28");
+
+	assert_int_equal(a.branch, ERA_REFUSED);
+	assert_int_equal(a.code, MCP_INVALID_PARAMS);
+	assert_non_null(strstr(a.message, ERA_CLAIM));
+	a = decide("tools/list", NULL, "1", "2027-01-01");
+	assert_int_equal(a.code, MCP_INVALID_PARAMS);
+	assert_int_equal(
+	    decide("notifications/x", "{}", NULL, "2026-07-28").branch,
+	    ERA_MODERN);
+	assert_int_equal(
+	    decide("initialize", "{}", NULL, "2026-07-28").branch, ERA_MODERN);
+	a = decide(NULL, NULL, NULL, "2026-07-28");
+	assert_int_equal(a.branch, ERA_REFUSED);
+	assert_int_equal(a.code, MCP_INVALID_REQUEST);
 }
 
 TEST(initialize_under_a_modern_header_is_a_mismatch)
@@ -107,8 +148,7 @@ TEST(initialize_under_a_modern_header_is_a_mismatch)
 	struct era_answer a = decide("initialize", "{}", "1", "2026-07-28");
 
 	assert_int_equal(a.branch, ERA_REFUSED);
-	assert_int_equal(a.status, 400);
-	assert_int_equal(a.code, ERA_HEADER_MISMATCH);
+	assert_int_equal(a.code, MCP_HEADER_MISMATCH);
 }
 
 TEST_MAIN(NULL, NULL)

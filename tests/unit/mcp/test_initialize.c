@@ -106,38 +106,33 @@ TEST(initialize_under_a_modern_header_is_refused_without_session)
 	fake_clear(&a);
 }
 
-#define META                                                                   \
-	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"              \
-	"\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
-
-TEST(a_modern_request_is_told_to_initialize)
+TEST(each_revision_with_initialize_is_negotiated)
 {
+	static const struct {
+		const char *init, *date;
+		bool has_title;
+	} all[] = {{FAKE_INITIALIZE("2024-11-05"), "2024-11-05", false},
+	    {FAKE_INITIALIZE("2025-03-26"), "2025-03-26", false},
+	    {FAKE_INITIALIZE("2025-06-18"), "2025-06-18", true},
+	    {FAKE_INITIALIZE("2025-11-25"), "2025-11-25", true}};
 	struct fake_client c = fake_client(NULL);
 	struct fake_answer a;
+	const json_t *result;
 
-	c.version = "2026-07-28";
-	fake_post(*state, &c,
-	    "{\"jsonrpc\":\"2.0\",\"id\":\"d\",\"method\":\"server/discover\","
-	    "\"params\":{" META "}}",
-	    &a);
-	fake_expect(&a, 400, MCP_SERVER_ERROR);
-	fake_expect_has(a.body, "\"id\":\"d\"");
-	fake_expect_has(
-	    a.body, "\"supported\":[\"2025-06-18\",\"2025-11-25\"]");
-	fake_expect_has(a.body, "\"requested\":\"2026-07-28\"");
-	fake_clear(&a);
-}
-
-TEST(a_modern_claim_counts_more_than_a_session)
-{
-	char *s = fake_session(*state);
-	struct fake_client c = fake_client(s);
-
-	fake_ask(*state, &c,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
-	    "\"params\":{" META "}}",
-	    400, MCP_SERVER_ERROR);
-	free(s);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		fake_post(*state, &c, all[i].init, &a);
+		fake_expect(&a, 200, 0);
+		result = json_object_get(fake_seen, "result");
+		assert_string_equal(json_string_value(json_object_get(
+					result, "protocolVersion")),
+		    all[i].date);
+		assert_true(
+		    (json_object_get(json_object_get(result, "serverInfo"),
+			 "title") != NULL) == all[i].has_title);
+		assert_null(json_object_get(result, "resultType"));
+		assert_null(json_object_get(result, "_meta"));
+		fake_clear(&a);
+	}
 }
 
 TEST(a_second_initialize_on_a_session_is_refused)
@@ -230,15 +225,22 @@ TEST(a_foreign_session_is_like_an_unknown_one_and_stays_alive)
 
 TEST(a_bad_version_header_is_refused_in_a_session)
 {
-	static const char *const bad[] = {"1999-01-01", "2025-11-25 junk", "",
-	    "2025-03-26", "2026-07-28", "2030-01-01"};
+	static const char *const bad[] = {
+	    "1999-01-01", "2025-11-25 junk", "2026-07-28 junk", ""};
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
+	struct fake_answer a;
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		c.version = bad[i];
-		fake_ask(*state, &c, PING, 400, MCP_SERVER_ERROR);
+		fake_post(*state, &c, PING, &a);
+		fake_expect(&a, 400, MCP_SERVER_ERROR);
+		fake_expect_has(a.body, "\"supported\":[\"2024-11-05\",");
+		fake_expect_has(a.body, "\"2025-11-25\"],\"requested\":");
+		fake_clear(&a);
 	}
+	c.version = "2026-07-28";
+	fake_ask(*state, &c, PING, 400, MCP_INVALID_PARAMS);
 	c.version = NULL;
 	fake_ask(*state, &c, PING, 200, 0);
 	free(s);

@@ -411,8 +411,8 @@ TEST(who_waits_for_a_result_gets_it_when_it_comes)
 			    "'_meta':{'progressToken':5}}}");
 
 	fake_post(g->m, &g->client, body, &a);
-	assert_int_equal(a.starts, 1);
 	fake_progress(fake_held[0], 3, "three");
+	assert_int_equal(a.starts, 1);
 	assert_int_equal(a.nevents, 1);
 	fake_done(fake_held[0], "whole", NULL);
 	assert_int_equal(a.nevents, 2);
