@@ -24,6 +24,7 @@ struct lookup {
 	struct tenant_id tenant;
 	struct uuid uuid;
 	uint32_t artifacts_from;
+	enum run_merge merge;
 	bool is_asked_again;
 };
 
@@ -94,7 +95,7 @@ open_log(struct lookup *l, struct err *e)
 static int
 open_view(struct lookup *l, struct err *e)
 {
-	const struct log_caps caps = run_wish_caps(&l->row, RUN_APART);
+	const struct log_caps caps = run_wish_caps(&l->row, l->merge);
 	struct logs *logs = core_logs(l->core);
 	struct err why;
 	int fd = open_log(l, e);
@@ -109,7 +110,8 @@ open_view(struct lookup *l, struct err *e)
 	l->view = fd < 0 ? log_view_open_memory(logs, l->row.log,
 			       l->row.log_len, l->row.ncommands, &caps) :
 			   log_view_open(logs, fd, l->row.ncommands, &caps);
-	if (l->row.digest != NULL &&
+	/* What is kept of a long log has no place for both outputs in one. */
+	if (l->row.digest != NULL && l->merge == RUN_APART &&
 	    log_view_restore(l->view, l->row.digest, l->row.digest_len, &why) !=
 		0)
 		log_warn("run %llu: its log is walked: %s",
@@ -171,9 +173,9 @@ lookup_check_output(const struct lookup_found *f, struct err *e)
 	    "(HISTORY_MAX_MB, DISK_RESERVE_MB): how it ended is still known");
 }
 
-struct lookup *
-lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
-    uint32_t artifacts_from, lookup_cb cb, void *arg)
+static struct lookup *
+open_as(struct core *c, const struct principal *who, const struct uuid *run,
+    const struct lookup *how, lookup_cb cb, void *arg)
 {
 	struct lookup *l = xcalloc(1, sizeof(*l));
 	struct run *r = runs_find_uuid(core_runs(c), who->tenant, run);
@@ -181,6 +183,8 @@ lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
 	l->core = c;
 	l->cb = cb;
 	l->arg = arg;
+	l->artifacts_from = how->artifacts_from;
+	l->merge = how->merge;
 	if (r != NULL) {
 		l->run = run_ref(r);
 		l->later = timer_new(core_base(c), live_cb, l);
@@ -188,8 +192,26 @@ lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
 	} else {
 		l->tenant = who->tenant;
 		l->uuid = *run;
-		l->artifacts_from = artifacts_from;
 		ask_row(l);
 	}
 	return l;
+}
+
+struct lookup *
+lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
+    uint32_t artifacts_from, lookup_cb cb, void *arg)
+{
+	const struct lookup how = {
+	    .artifacts_from = artifacts_from, .merge = RUN_APART};
+
+	return open_as(c, who, run, &how, cb, arg);
+}
+
+struct lookup *
+lookup_open_merged(struct core *c, const struct principal *who,
+    const struct uuid *run, lookup_cb cb, void *arg)
+{
+	const struct lookup how = {.merge = RUN_MERGED};
+
+	return open_as(c, who, run, &how, cb, arg);
 }

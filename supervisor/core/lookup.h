@@ -38,6 +38,11 @@ int lookup_check_output(const struct lookup_found *f, struct err *e) MUSTCHECK;
  *	artifacts_from	where the row's page of artifacts is to begin */
 struct lookup *lookup_open(struct core *c, const struct principal *who,
     const struct uuid *run, uint32_t artifacts_from, lookup_cb cb, void *arg);
+/* lookup_open_merged - the digest of its log has both outputs as they came
+ * (log_digest.h), as that of who waits for execute_code; a long log is walked
+ * for it */
+struct lookup *lookup_open_merged(struct core *c, const struct principal *who,
+    const struct uuid *run, lookup_cb cb, void *arg);
 void lookup_close(struct lookup *l); /* NULL too */
 
 #endif

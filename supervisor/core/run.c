@@ -740,6 +740,7 @@ run_restore(struct runs *rs, struct sandbox *sb, const struct run_fate *fate,
 	store_run_copy(&r->row, row);
 	run_asked_restored(&r->asked, &r->row);
 	r->is_reread = true;
+	r->merge = r->row.language[0] != '\0' ? RUN_MERGED : RUN_APART;
 	r->recorded = RUN_IS_RECORDED;
 	r->log = log;
 	run_enter(r);

@@ -11,6 +11,7 @@
 
 #include "common/js.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/tools/again.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/home.h"
 #include "supervisor/tools/languages.h"
@@ -24,6 +25,7 @@
 struct code_call {
 	struct tool_call t;
 	struct wait wait;        /* execute_code */
+	struct again again;      /* likewise */
 	struct gone gone;        /* stop_sandbox */
 	struct sandbox *opening; /* initialize_sandbox */
 	bool was_there;          /* it had been made before this call */
@@ -45,6 +47,7 @@ code_on_clear(struct tool_call *t)
 	struct code_call *c = (struct code_call *)t;
 
 	wait_clear(&c->wait);
+	again_clear(&c->again);
 	gone_clear(&c->gone);
 	if (c->opening != NULL)
 		bus_leave(&c->opening->bus, &c->member);
@@ -182,9 +185,9 @@ set_failure(
 }
 
 static json_t *
-executed(const struct code_call *c, const struct log_digest *d)
+executed(const struct code_call *c, const struct store_run *row,
+    const struct log_digest *d)
 {
-	const struct store_run *row = &c->wait.run->row;
 	const struct store_command *k = last_command(row);
 	json_t *o = json_object();
 
@@ -215,7 +218,38 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
-		tool_result(&c->t, executed(c, d));
+		tool_result(&c->t, executed(c, &r->row, d));
+}
+
+static void
+execute_again_cb(struct again *a, enum wait_outcome outcome,
+    const struct store_run *row, const struct log_digest *d,
+    const struct err *why)
+{
+	struct code_call *c = (struct code_call *)a->t;
+
+	if (outcome != WAIT_IS_OVER)
+		code_error(c, "ExecutionError", why->msg);
+	else if (again_never_began(a, row) != 0)
+		code_error(c, "DockerException", row->error);
+	else
+		tool_result(&c->t, executed(c, row, d));
+}
+
+static void
+execute_on_resume(struct tool_call *t, const void *token, size_t n)
+{
+	struct code_call *c = (struct code_call *)t;
+	struct again_token said;
+	struct err e;
+
+	if (again_read(token, n, &said, &e) != 0) {
+		tool_fail(t, &e);
+		return;
+	}
+	c->took_crlf = said.bits != 0;
+	said.until_ms = AGAIN_TO_ITS_END;
+	again_start(&c->again, t, &said, RUN_MERGED, execute_again_cb);
 }
 
 /* ---- execute_code: the call */
@@ -270,6 +304,8 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 	}
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
+	again_set(
+	    &c->t, &r->row.uuid, AGAIN_TO_ITS_END, c->took_crlf ? 1 : 0, "");
 	core_turn(core);
 	/* Behind RUN_START: the worker does not wait for the digest. */
 	tool_tell_run(&c->t, "run.start", r);
@@ -309,6 +345,7 @@ const struct tool tool_execute_code = {
     .name = "execute_code",
     .size = sizeof(struct code_call),
     .start = execute_on_start,
+    .resume = execute_on_resume,
     .clear = code_on_clear,
     .summary = code_summary,
 };

@@ -16,6 +16,7 @@
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/tools/again.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
@@ -35,13 +36,12 @@ struct control_call {
 	struct lookup_found found;
 	struct ask *ask;
 	struct wait wait;
+	struct again again;
 };
 
 static json_t *
-control_head(const struct control_call *c)
+control_head(const struct store_run *row)
 {
-	const struct store_run *row = c->found.row;
-
 	return json_pack("{s:o, s:s, s:s}", "run_id", view_uuid(&row->uuid),
 	    "identifier", row->identifier, "state", run_state_word(row->state));
 }
@@ -56,7 +56,7 @@ over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
 	if (outcome == WAIT_FAILED)
 		tool_fail(&c->t, why);
 	else
-		tool_result(&c->t, control_head(c));
+		tool_result(&c->t, control_head(c->found.row));
 }
 
 static void
@@ -66,12 +66,13 @@ control_cancel(struct control_call *c)
 	struct run *r = c->found.run;
 
 	if (r == NULL || r->phase == RUN_OVER) {
-		tool_result(t, control_head(c));
+		tool_result(t, control_head(c->found.row));
 		return;
 	}
 	t->call->deadline_ms = clock_mono_ms() + CANCEL_WAIT_MS;
 	wait_start(
 	    &c->wait, core_base(t->core), r, t->call, WAIT_ENDED, over_cb, c);
+	again_set(t, &r->row.uuid, again_until(t->call->deadline_ms), 0, "");
 	tool_tell_run(t, "run.cancel", r);
 	run_cancel(r, RUNLOG_CANCELED);
 }
@@ -111,7 +112,7 @@ view_output(const struct leftlist_log *log)
 static void
 control_show_left(struct control_call *c, const struct leftlist *l)
 {
-	json_t *o = control_head(c);
+	json_t *o = control_head(c->found.row);
 	json_t *processes = json_array(), *output = json_array();
 
 	for (uint32_t i = 0; i < l->nprocesses; i++)
@@ -261,12 +262,39 @@ control_on_start(struct tool_call *t)
 }
 
 static void
+control_again_cb(struct again *a, enum wait_outcome outcome,
+    const struct store_run *row, const struct log_digest *d,
+    const struct err *why)
+{
+	(void)d;
+	if (outcome == WAIT_FAILED)
+		tool_fail(a->t, why);
+	else
+		tool_result(a->t, control_head(row));
+}
+
+/* The cancel was done, as far as it could be. */
+static void
+control_on_resume(struct tool_call *t, const void *token, size_t n)
+{
+	struct control_call *c = (struct control_call *)t;
+	struct again_token said;
+	struct err e;
+
+	if (again_read(token, n, &said, &e) != 0)
+		tool_fail(t, &e);
+	else
+		again_start(&c->again, t, &said, RUN_APART, control_again_cb);
+}
+
+static void
 control_on_clear(struct tool_call *t)
 {
 	struct control_call *c = (struct control_call *)t;
 
 	ask_close(c->ask);
 	wait_clear(&c->wait);
+	again_clear(&c->again);
 	lookup_close(c->lookup);
 }
 
@@ -290,6 +318,7 @@ const struct tool tool_control_run = {
     .name = "control_run",
     .size = sizeof(struct control_call),
     .start = control_on_start,
+    .resume = control_on_resume,
     .clear = control_on_clear,
     .summary = control_summary,
 };

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
+#include "supervisor/tools/again.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/page.h"
 #include "supervisor/tools/record.h"
@@ -24,6 +25,7 @@ struct get_call {
 	struct log_request *request;
 	uint64_t upto; /* of the page: the log's length, or PAGE_GROWS */
 	struct wait wait;
+	uint64_t deadline_ms; /* of its waiting; 0: it does not wait */
 };
 
 static struct page_of
@@ -138,37 +140,71 @@ found_cb(
 {
 	struct get_call *c = arg;
 	struct tool_call *t = &c->t;
-	json_int_t wait_ms =
-	    json_integer_value(json_object_get(t->arguments, "wait_ms"));
-
 	if (rc != 0) {
 		tool_fail(t, why);
 		return;
 	}
 	c->found = *found;
-	if (wait_ms == 0 || found->run == NULL ||
+	if (c->deadline_ms == 0 || found->run == NULL ||
 	    found->run->phase == RUN_OVER) {
 		look(c);
 		return;
 	}
-	t->call->deadline_ms = clock_mono_ms() + (uint64_t)wait_ms;
+	t->call->deadline_ms = c->deadline_ms;
 	wait_start(&c->wait, core_base(t->core), found->run, t->call,
 	    WAIT_ENDED, over_cb, c);
 	call_release(t->call); /* a cancel is not the run's */
 }
 
 static void
+get_begin(struct get_call *c, const struct uuid *run)
+{
+	struct tool_call *t = &c->t;
+
+	if (c->deadline_ms != 0)
+		again_set(t, run, again_until(c->deadline_ms),
+		    artifacts_from(c), js_text(t->arguments, "cursor"));
+	c->lookup = lookup_open(
+	    t->core, t->call->who, run, artifacts_from(c), found_cb, c);
+}
+
+static void
 get_on_start(struct tool_call *t)
 {
 	struct get_call *c = (struct get_call *)t;
+	json_int_t wait_ms =
+	    json_integer_value(json_object_get(t->arguments, "wait_ms"));
 	struct uuid run;
 	struct err e;
 
-	if (args_run_id(t->arguments, &run, &e) != 0)
+	if (args_run_id(t->arguments, &run, &e) != 0) {
 		tool_fail(t, &e);
-	else
-		c->lookup = lookup_open(t->core, t->call->who, &run,
-		    artifacts_from(c), found_cb, c);
+		return;
+	}
+	if (wait_ms > 0)
+		c->deadline_ms = clock_mono_ms() + (uint64_t)wait_ms;
+	get_begin(c, &run);
+}
+
+/* With the arguments that the first call had, as far as they matter. */
+static void
+get_on_resume(struct tool_call *t, const void *token, size_t n)
+{
+	struct get_call *c = (struct get_call *)t;
+	struct again_token said;
+	struct err e;
+
+	if (again_read(token, n, &said, &e) != 0) {
+		tool_fail(t, &e);
+		return;
+	}
+	json_object_set_new(t->arguments, "artifacts_from",
+	    json_integer((json_int_t)said.bits));
+	if (said.text[0] != '\0')
+		json_object_set_new(
+		    t->arguments, "cursor", json_string(said.text));
+	c->deadline_ms = again_deadline(said.until_ms);
+	get_begin(c, &said.run);
 }
 
 static void
@@ -194,6 +230,7 @@ const struct tool tool_get_run = {
     .name = "get_run",
     .size = sizeof(struct get_call),
     .start = get_on_start,
+    .resume = get_on_resume,
     .clear = get_on_clear,
     .summary = get_summary,
 };

@@ -5,6 +5,7 @@
 #include "common/js.h"
 #include "common/clock.h"
 #include "supervisor/core/secrets.h"
+#include "supervisor/tools/again.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/home.h"
 #include "supervisor/tools/view.h"
@@ -13,15 +14,15 @@
 struct run_call {
 	struct tool_call t;
 	struct wait wait;
+	struct again again;
 	bool await;
 	uint64_t took_crlf; /* args.h */
 };
 
 static json_t *
-run_head(const struct run_call *c)
+run_head(const struct run_call *c, const struct store_run *row)
 {
 	const char *path = conf_str(core_conf(c->t.core), CONF_MCP_PATH);
-	const struct store_run *row = &c->wait.run->row;
 	char id[UUID_TEXT_LEN + 1];
 
 	uuid_format(&row->uuid, id);
@@ -45,9 +46,10 @@ note_line_ends(const struct run_call *c, json_t *run)
 }
 
 static json_t *
-run_final(const struct run_call *c, const struct log_digest *d)
+run_final(const struct run_call *c, const struct store_run *row,
+    const struct log_digest *d)
 {
-	json_t *o = view_run(&c->wait.run->row, d,
+	json_t *o = view_run(row, d,
 	    &(struct view_wish){.size = VIEW_FOR_TOOL,
 		.waits = SCHED_NOTHING_WAITS,
 		.stream_max = tool_stream_max(&c->t)});
@@ -57,29 +59,39 @@ run_final(const struct run_call *c, const struct log_digest *d)
 	return o;
 }
 
+/* fail_code: what kept it from beginning; 0: nothing. */
+static void
+run_say(struct run_call *c, enum wait_outcome outcome,
+    const struct store_run *row, int fail_code, const struct log_digest *d)
+{
+	struct err e;
+	json_t *o;
+
+	if (outcome == WAIT_IS_OVER && fail_code != 0) {
+		(void)err_set(&e, fail_code, "%s", row->error);
+		tool_fail(&c->t, &e);
+		return;
+	}
+	o = run_head(c, row);
+	if (c->await)
+		json_object_set_new(o, "final",
+		    outcome == WAIT_IS_OVER ? run_final(c, row, d) :
+					      json_null());
+	tool_result(&c->t, o);
+}
+
 static void
 run_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
 {
 	struct run_call *c = w->arg;
 	const struct run *r = w->run;
-	struct err e;
-	json_t *o;
 
-	if (outcome == WAIT_FAILED) {
+	if (outcome == WAIT_FAILED)
 		tool_fail(&c->t, why);
-		return;
-	}
-	if (outcome == WAIT_IS_OVER && run_never_began(r)) {
-		(void)err_set(&e, r->fail_code, "%s", r->row.error);
-		tool_fail(&c->t, &e);
-		return;
-	}
-	o = run_head(c);
-	if (c->await)
-		json_object_set_new(o, "final",
-		    outcome == WAIT_IS_OVER ? run_final(c, d) : json_null());
-	tool_result(&c->t, o);
+	else
+		run_say(c, outcome, &r->row,
+		    run_never_began(r) ? r->fail_code : 0, d);
 }
 
 static int
@@ -106,6 +118,9 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;
 	wait_start(&c->wait, core_base(core), r, c->t.call,
 	    c->await ? WAIT_ENDED : WAIT_RECORDED, run_over_cb, c);
+	again_set(&c->t, &r->row.uuid,
+	    c->await ? again_until(c->t.call->deadline_ms) : AGAIN_AT_ONCE,
+	    c->took_crlf, "");
 	core_turn(core);
 	/* Behind RUN_START: the worker does not wait for the digest. */
 	tool_tell_run(&c->t, "run.start", r);
@@ -131,10 +146,44 @@ run_on_start(struct tool_call *t)
 		tool_fail(t, &e);
 }
 
+/* ---- said again */
+
+static void
+run_again_cb(struct again *a, enum wait_outcome outcome,
+    const struct store_run *row, const struct log_digest *d,
+    const struct err *why)
+{
+	struct run_call *c = (struct run_call *)a->t;
+
+	if (outcome == WAIT_FAILED)
+		tool_fail(&c->t, why);
+	else
+		run_say(c, outcome, row, again_never_began(a, row), d);
+}
+
+static void
+run_on_resume(struct tool_call *t, const void *token, size_t n)
+{
+	struct run_call *c = (struct run_call *)t;
+	struct again_token said;
+	struct err e;
+
+	if (again_read(token, n, &said, &e) != 0) {
+		tool_fail(t, &e);
+		return;
+	}
+	c->await = said.until_ms != AGAIN_AT_ONCE;
+	c->took_crlf = said.bits;
+	again_start(&c->again, t, &said, RUN_APART, run_again_cb);
+}
+
 static void
 run_on_clear(struct tool_call *t)
 {
-	wait_clear(&((struct run_call *)t)->wait);
+	struct run_call *c = (struct run_call *)t;
+
+	wait_clear(&c->wait);
+	again_clear(&c->again);
 }
 
 static bool
@@ -176,6 +225,7 @@ const struct tool tool_run_sandbox = {
     .failed = "run_failed",
     .size = sizeof(struct run_call),
     .start = run_on_start,
+    .resume = run_on_resume,
     .clear = run_on_clear,
     .summary = run_summary,
     .summary_json = run_summary_json,

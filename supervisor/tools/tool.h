@@ -34,6 +34,9 @@ struct tool {
 	const char *failed; /* the compatible clients' word; NULL: name */
 	size_t size;        /* of a call's state */
 	void (*start)(struct tool_call *t);
+	/* The answer of an earlier call of it, by that one's token (again.h);
+	 * there are no arguments.  NULL: it is said once. */
+	void (*resume)(struct tool_call *t, const void *token, size_t n);
 	void (*clear)(struct tool_call *t); /* NULL: it holds nothing */
 	/* The first line of the result's text. */
 	void (*summary)(const json_t *result, struct buf *line);

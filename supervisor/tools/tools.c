@@ -16,7 +16,7 @@
 #include "supervisor/core/denylist.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
-#include "supervisor/mcp/mcp.h"
+#include "supervisor/mcp/offer.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/offers.h"
 #include "supervisor/tools/tool_text.h"
@@ -239,10 +239,9 @@ log_call(const struct tool_call *t)
 		    identifier[0] != '\0' ? identifier : "default");
 }
 
-static void
-tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
+static struct tool_call *
+tool_begin(const struct tool_bound *b, struct mcp_call *mcp, json_t *arguments)
 {
-	const struct tool_bound *b = arg;
 	struct tool_call *t = xcalloc(1, b->tool->size);
 
 	t->tool = b->tool;
@@ -252,8 +251,25 @@ tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
 	t->call = mcp_call_base(mcp);
 	t->arguments = json_incref(arguments);
 	LIST_INSERT_HEAD(&b->tools->calls, t, link);
+	return t;
+}
+
+static void
+tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
+{
+	struct tool_call *t = tool_begin(arg, mcp, arguments);
+
 	log_call(t);
 	t->tool->start(t);
+}
+
+static void
+tool_on_resume(struct mcp_call *mcp, const void *token, size_t n, void *arg)
+{
+	AUTO(auto_json) json_t *none = json_object();
+	struct tool_call *t = tool_begin(arg, mcp, none);
+
+	t->tool->resume(t, token, n);
 }
 
 /* ---- definitions, as the operator's settings have them
@@ -478,7 +494,11 @@ add_tool(struct tools *ts, struct tool_bound *b, struct err *e)
 	if (definition_make(core_conf(ts->core), ts->files, b->tool->name,
 		&definition, e) != 0)
 		return e->code;
-	return mcp_add_tool(ts->mcp, definition, tool_on_call, b, e);
+	if (mcp_add_tool(ts->mcp, definition, tool_on_call, b, e) != 0)
+		return e->code;
+	return b->tool->resume == NULL ?
+	    0 :
+	    mcp_tool_on_resume(ts->mcp, b->tool->name, tool_on_resume, e);
 }
 
 static int
