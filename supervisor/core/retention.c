@@ -127,6 +127,15 @@ tick_runs(struct retention *r, uint64_t now_ms, int64_t wall_ms)
 	    expired_cb, r);
 }
 
+static void
+tick_tasks(struct retention *r, uint64_t now_ms, int64_t wall_ms)
+{
+	if (now_ms < r->tasks_ms)
+		return;
+	r->tasks_ms = now_ms + EVERY_MS;
+	store_tasks_expire(r->store, wall_ms);
+}
+
 /* ---- tenants that are being deleted */
 
 struct erasing {
@@ -198,4 +207,5 @@ retention_tick(struct retention *r)
 		if (n->row.deleted_ms != 0)
 			erase(r, n);
 	tick_runs(r, clock_mono_ms(), clock_wall_ms());
+	tick_tasks(r, clock_mono_ms(), clock_wall_ms());
 }
