@@ -33,6 +33,8 @@ enum conf_who {
 /* CONF_BIND, CONF_PORT, ...: one per line of the table, generated. */
 #include "common/conf_keys.h"
 
+#define CONF_BIND_NONE "none" /* BIND: no address */
+
 struct conf; /* opaque: one value per key, defaults at first */
 
 struct conf *conf_new(void);

@@ -26,10 +26,12 @@ conf_check_bind(const struct conf *c, struct err *e)
 	const char *bind = conf_str(c, CONF_BIND);
 	struct in6_addr a;
 
-	if (inet_pton(AF_INET, bind, &a) != 1 &&
+	if (strcmp(bind, CONF_BIND_NONE) != 0 &&
+	    inet_pton(AF_INET, bind, &a) != 1 &&
 	    inet_pton(AF_INET6, bind, &a) != 1)
 		return err_set(e, ERR_INVAL,
-		    "BIND is \"%.64s\", want an IPv4 or IPv6 address", bind);
+		    "BIND is \"%.64s\", want an IPv4 or IPv6 address, or none",
+		    bind);
 	return 0;
 }
 

@@ -89,11 +89,28 @@ token_of(const struct http_exchange *x)
 	return text + n + strspn(text + n, " ");
 }
 
+/* Who administers is of no tenant, and what only users may do is a tenant's:
+ * while there is one tenant for all who come, it is that one's there, too. */
 static bool
-know_user(struct front *f, struct http_exchange *x, uid_t user)
+know_local(struct front *f, struct http_exchange *x, const struct route *r)
+{
+	struct principal *who = NULL;
+
+	if (r == NULL || r->roles != ROUTE_ROLE(PRINCIPAL_USER) ||
+	    gate_is_closed(f) ||
+	    tenants_local(core_tenants(f->core), &who) != TENANTS_KNOWN)
+		return false;
+	http_set_principal(x, who);
+	return true;
+}
+
+static bool
+know_user(
+    struct front *f, struct http_exchange *x, const struct route *r, uid_t user)
 {
 	if (user == 0 || user == geteuid()) {
-		http_set_principal(x, f->operator);
+		if (!know_local(f, x, r))
+			http_set_principal(x, f->operator);
 		return true;
 	}
 	tell_failure(f, x, "another user at the admin socket");
@@ -325,7 +342,7 @@ know(struct front *f, struct http_exchange *x, const struct route *r,
 	uid_t user;
 
 	if (http_peer_user(x, &user))
-		return know_user(f, x, user);
+		return know_user(f, x, r, user);
 	token = token_of(x);
 	if (f->oauth != NULL && token != NULL && jwt_has_form(token))
 		return know_jwt(f, x, r, again);

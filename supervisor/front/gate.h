@@ -5,7 +5,9 @@
  * nothing of anybody (routes for nobody in particular, and the well-known
  * places that clients look for, where there is nothing) does not.
  *
- *	admin socket	root, and the user the server runs as: administration
+ *	admin socket	root, and the user the server runs as: administration;
+ *			of what is for users only (MCP), while the server is
+ *			open, its one tenant
  *	token		Authorization: Bearer, of a tenant or of none; or a JWT
  *			of the authorization server (oauth.h)
  *	neither		while the server is open (core/tenants.h), its one

@@ -48,6 +48,10 @@ find_url(const struct conf *conf, char **url, struct err *e)
 {
 	AUTO(auto_free) char *host = NULL;
 
+	if (strcmp(conf_str(conf, CONF_BIND), CONF_BIND_NONE) == 0)
+		return err_set(e, ERR_INVAL,
+		    "BIND=none: a server without an address is reached by "
+		    "\"mcp-sandboxd stdio\" alone");
 	if (conf_int(conf, CONF_PORT) == 0)
 		return err_set(e, ERR_INVAL,
 		    "PORT=0 is another port at each start: the log's line "

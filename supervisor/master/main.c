@@ -11,6 +11,7 @@
 #include <sysexits.h>
 
 #include "common/conf.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "supervisor/master/clients.h"
 #include "supervisor/master/consult.h"
@@ -123,8 +124,12 @@ serve(const struct options *options, struct conf *conf)
 		log_error("%s", e.msg);
 		status = status_of(&e);
 	} else {
-		log_info("listening on %s://%s", tlsfiles_scheme(conf),
-		    p.listener.address);
+		if (p.listener.fd < 0)
+			log_info("listening on %s/" LAYOUT_ADMIN " alone",
+			    p.datadir.path);
+		else
+			log_info("listening on %s://%s", tlsfiles_scheme(conf),
+			    p.listener.address);
 		status = master_run(options, conf, &p);
 	}
 	prepared_clear(&p);

@@ -9,6 +9,7 @@
 
 #include "common/child.h"
 #include "common/exit.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "common/turns.h"
 #include "common/timer.h"
@@ -81,8 +82,11 @@ configure_children(struct master *m)
 static void
 say_ready(struct master *m)
 {
-	notify_status(m->notify, "ready on %s://%s", tlsfiles_scheme(m->conf),
-	    m->given->listener.address);
+	if (m->given->listener.fd < 0)
+		notify_status(m->notify, "ready on " LAYOUT_ADMIN);
+	else
+		notify_status(m->notify, "ready on %s://%s",
+		    tlsfiles_scheme(m->conf), m->given->listener.address);
 }
 
 static void

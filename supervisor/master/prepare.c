@@ -120,6 +120,8 @@ take_bounds(struct prepared *p, struct err *e)
 static int
 take_port(struct prepared *p, struct err *e)
 {
+	if (strcmp(conf_str(p->conf, CONF_BIND), CONF_BIND_NONE) == 0)
+		return 0;
 	return listen_open(conf_str(p->conf, CONF_BIND),
 	    (uint16_t)conf_int(p->conf, CONF_PORT), &p->listener, e);
 }
