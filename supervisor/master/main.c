@@ -21,6 +21,7 @@
 #include "supervisor/master/options.h"
 #include "supervisor/master/prepare.h"
 #include "supervisor/master/spawn.h"
+#include "supervisor/master/stdio_command.h"
 #include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/users.h"
 
@@ -113,6 +114,16 @@ print_clients(const struct options *options, const struct conf *conf)
 }
 
 static int
+become_bridge(const struct options *options, const struct conf *conf)
+{
+	struct err e;
+
+	stdio_command_run(options, conf, &e);
+	log_error("%s", e.msg);
+	return status_of(&e);
+}
+
+static int
 serve(const struct options *options, struct conf *conf)
 {
 	struct prepared p = PREPARED_INIT;
@@ -185,6 +196,8 @@ main(int argc, char **argv)
 		status = purge(&options, conf);
 	else if (options.action == OPTIONS_CLIENTS)
 		status = print_clients(&options, conf);
+	else if (options.action == OPTIONS_STDIO)
+		status = become_bridge(&options, conf);
 	else
 		status = serve(&options, conf);
 	conf_free(conf);

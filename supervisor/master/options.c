@@ -5,6 +5,7 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/master/clients.h"
+#include "supervisor/master/stdio_command.h"
 #include "supervisor/master/usage_gen.h"
 
 static void
@@ -155,14 +156,28 @@ check_file(const char *what, const char *path, struct err *e)
 	return 0;
 }
 
+/* Whoever starts a bridge stands in any directory. */
+static int
+set_defaults(const struct options *o, struct conf *c, struct err *e)
+{
+	AUTO(auto_free) char *data = NULL;
+
+	if (o->action != OPTIONS_STDIO)
+		return 0;
+	data = stdio_command_data_dir();
+	return conf_set(c, "DATA_DIR", data, e);
+}
+
 int
 options_load(const struct options *o, struct conf **out, struct err *e)
 {
 	AUTO(auto_conf) struct conf *c = conf_new();
-	int rc;
+	int rc = set_defaults(o, c, e);
 
-	rc = o->config_file == NULL ? 0 :
-				      check_file("--config", o->config_file, e);
+	if (rc == 0)
+		rc = o->config_file == NULL ?
+		    0 :
+		    check_file("--config", o->config_file, e);
 	if (rc == 0 && o->config_file != NULL)
 		rc = conf_load_file(c, o->config_file, e);
 	if (rc == 0)

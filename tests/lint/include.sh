@@ -28,7 +28,7 @@ function floor(room, name)
 BEGIN {
 	# What each room may include beside itself and common.
 	below["master"] = below["store"] = below["mcp"] = below["http"] = ""
-	below["keys"] = below["courier"] = ""
+	below["keys"] = below["courier"] = below["stdio"] = ""
 	below["ctl"] = "store" # the audit of a server that is stopped
 	below["core"] = "store"
 	below["tools"] = "core mcp store"
@@ -76,7 +76,7 @@ FNR == 1 {
 		fault("core knows no JSON and no HTTP")
 	only("sqlite3.h", "^supervisor/store/")
 	only("archive.h", "^supervisor/ctl/")
-	only("curl/curl.h", "^(worker/http|supervisor/(ctl|keys|courier))/")
+	only("curl/curl.h", "^(worker/http|supervisor/(ctl|keys|courier|stdio))/")
 	only("event2/http.h", "^supervisor/http/")
 	only("event2/http_struct.h", "^supervisor/http/")
 	only("seccomp.h", "^common/confine\\.")

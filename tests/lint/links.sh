@@ -38,11 +38,13 @@ trap 'rm -rf "$work"' EXIT
 	links mcp-sandboxd-keys \
 	    'libevent_core-2.1|libjansson|libcurl|libseccomp'
 	links mcp-sandboxd-courier 'libevent_core-2.1|libcurl|libseccomp'
+	links mcp-sandboxd-stdio 'libevent_core-2.1|libjansson|libcurl'
 	links sandbox-agent ''
 	size mcp-sandboxd 2000000
 	size mcp-sandboxd-front 2000000
 	size mcp-sandboxd-worker 2000000
 	size mcp-sandboxd-keys 500000
 	size mcp-sandboxd-courier 500000
+	size mcp-sandboxd-stdio 500000
 	size sandbox-agent 1000000
 } | verdict 'move the code that needs the library to the program that may'

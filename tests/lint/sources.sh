@@ -148,6 +148,7 @@ generate()
 	library CTL_SOURCES '^supervisor/ctl/'
 	library KEYS_SOURCES '^supervisor/keys/'
 	library COURIER_SOURCES '^supervisor/courier/'
+	library STDIO_SOURCES '^supervisor/stdio/'
 	library WORKER_SOURCES '^worker/'
 	library AGENT_SOURCES '^images/agent/'
 	grep -E '^schema/sql/.*\.sql$' "$all" | list SQL_FILES
