@@ -81,7 +81,7 @@ stdio_command_run(
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n == -1) {
-		err_errno(e, "/proc/self/exe");
+		(void)err_errno(e, "/proc/self/exe");
 		return;
 	}
 	self[n] = '\0';
@@ -89,5 +89,5 @@ stdio_command_run(
 	    tell(conf, e) != 0)
 		return;
 	(void)execv(program, make_arguments(options, program, self));
-	err_errno(e, "%s", program);
+	(void)err_errno(e, "%s", program);
 }
