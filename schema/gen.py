@@ -888,13 +888,14 @@ def read_clients(table):
     for text in table.all():
         if text.startswith("@client "):
             part = [p.strip() for p in text[8:].split("|")]
-            need(not fenced and len(part) == 3 and "" not in part,
-                 "want @client NAME | TITLE | SPEAKS")
+            need(not fenced and len(part) == 4 and "" not in part,
+                 "want @client NAME | TITLE | SPEAKS | WAITS")
             need(re.fullmatch(r"[a-z][a-z0-9-]*", part[0])
                  and part[0] not in [c.name for c in clients],
                  f"{part[0]} is no name, or not new")
             clients.append(SimpleNamespace(
-                name=part[0], title=part[1], speaks=part[2], lines=[]))
+                name=part[0], title=part[1], speaks=part[2],
+                waits=part[3], lines=[]))
         elif clients:
             if text.startswith("```"):
                 need(fenced == (text == "```"),
@@ -916,9 +917,9 @@ def clients_markdown(page):
     def whole(lines):
         return "\n".join(lines).strip("\n").replace("@URL@", CLIENTS_URL)
     out = [whole(page.head), "", *markdown_table(
-        ("client", "speaks", "name"),
+        ("client", "speaks", "waits at most", "name"),
         [(f"[{c.title}](#{c.title.lower().replace(' ', '-')})", c.speaks,
-          f"`{c.name}`") for c in page.clients])]
+          c.waits, f"`{c.name}`") for c in page.clients])]
     for c in page.clients:
         out += ["", f"## {c.title}", "", whole(c.lines)]
     return out
@@ -926,7 +927,8 @@ def clients_markdown(page):
 
 def on_terminal(c):
     """Without the marks of Markdown; blocks stand as they are to be pasted."""
-    out = [f"{c.title} ({c.name}), by {c.speaks}", ""]
+    out = [f"{c.title} ({c.name}), by {c.speaks}; "
+           f"waits at most: {c.waits}", ""]
     text = "\n".join(c.lines).strip("\n")
     for n, part in enumerate(re.split(r"^```.*\n?", text, flags=re.M)):
         if n % 2:

@@ -129,11 +129,19 @@ def unique(pairs):
     return dict(pairs)
 
 
+def check_js(text):
+    """Only whether it parses: its packages are not here."""
+    done = run("node", "--input-type=module", "--check", "-", input=text)
+    if done.returncode != 0:
+        raise SyntaxError(done.stderr)
+
+
 PARSERS = {
     "json": lambda text: json.loads(text, object_pairs_hook=unique),
     "yaml": yaml.safe_load,
     "toml": tomllib.loads,
     "python": ast.parse,
+    "js": check_js,
 }
 
 

@@ -7,7 +7,9 @@ import pytest
 from pages import SHOWN_AT, TOP, blocks_of, check_form, read, run
 
 NAMES = ["any", "claude-code", "claude-desktop", "cursor", "vscode", "zed",
-         "opencode", "goose", "codex", "langchain", "openai-agents"]
+         "opencode", "goose", "codex", "gemini-cli", "copilot-cli",
+         "langchain", "langchain-js", "openai-agents", "openai-agents-js",
+         "ai-sdk"]
 PAGE = "docs/clients.md"
 
 
@@ -85,7 +87,8 @@ def test_what_cannot_be_printed_is_refused(arguments, status, says,
 
 def test_every_configuration_names_the_endpoint_once():
     for title in ("Any client", "Claude Code", "Cursor", "VS Code", "Zed",
-                  "OpenCode", "Codex", "Goose", "Claude Desktop"):
+                  "OpenCode", "Codex", "Goose", "Claude Desktop",
+                  "Gemini CLI", "Copilot CLI"):
         for parsed in section(title):
             assert urls(parsed) == [f"{SHOWN_AT}/mcp"], title
 
