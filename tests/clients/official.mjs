@@ -1,0 +1,131 @@
+// official.mjs URL - the official clients, each in the revisions it speaks
+//
+// Prints TAP.  All kinds at once, each with a sandbox of its own; what they are
+// told is read as a model reads it, from the text.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { KINDS, hasSession } from "./drivers.mjs";
+import { until, wanted } from "./server.mjs";
+import { runGroups } from "./tap.mjs";
+
+const TEN = [
+  "run_sandbox", "delete_sandbox", "restart_sandbox", "initialize_sandbox",
+  "execute_code", "stop_sandbox", "get_run", "list_runs", "list_sandboxes",
+  "control_run",
+];
+const RUN_ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+const UNTIL_GO =
+  "echo first; until [ -e /tmp/go ]; do sleep 0.02; done; echo last";
+
+const [url] = wanted("URL");
+
+// The run's record, as a person sees it.
+async function record(runId) {
+  const answer = await fetch(new URL(`/mcp/runs/${runId}`, url));
+  assert.equal(answer.status, 200);
+  return answer.json();
+}
+
+function stepsOf(kind) {
+  const identifier = `official-${randomUUID().slice(0, 8)}`;
+  const hasSessions = hasSession(kind);
+  let d;
+
+  const run = (shell, options = {}, more = {}) => d.text("run_sandbox",
+    { identifier, commands: [{ shell }], options }, more);
+
+  // The id of this sandbox's run that is in this state.
+  const runIn = (state) => until(`a run ${state}`, async () => RUN_ID.exec(
+    await d.text("list_runs", { identifier, state, limit: 1 }))?.[0]);
+
+  return [
+    ["it connects, and speaks its revision", async () => {
+      d = await kind.open(url);
+      assert.equal(d.revision, kind.revision);
+      assert.equal(d.client.getServerVersion().name, "mcp-sandboxd");
+      assert.equal(d.sessionId() !== undefined, hasSessions);
+    }],
+    ["all tools are listed", async () => {
+      const tools = await d.tools();
+      const names = tools.map(({ name }) => name);
+      for (const name of TEN) assert.ok(names.includes(name), name);
+      for (const { name, description, inputSchema } of tools) {
+        assert.ok(description.length > 0, name);
+        assert.equal(inputSchema.type, "object", name);
+      }
+    }],
+    ["a command's output and exit code are in the text", async () => {
+      const text = await run("echo out; echo err >&2; exit 7");
+      assert.match(text, /^out$/m);
+      assert.match(text, /^err$/m);
+      assert.match(text, /exit code 7/);
+    }],
+    ["a wrong argument is an error that names it", async () => {
+      const { isError, content } = await d.call("run_sandbox",
+        { identifier, commands: [{ command: "true" }] });
+      assert.equal(isError, true);
+      assert.match(content[0].text, /unknown argument commands\[0\]\.command/);
+    }],
+    ["progress brings output while the call goes on", async () => {
+      const seen = [];
+      const ended = run(UNTIL_GO, { await_timeout_ms: 60_000 }, {
+        onprogress: (progress) => seen.push(progress),
+      });
+      await until("the first line", () =>
+        seen.some(({ message }) => message?.includes("first")));
+      await run("touch /tmp/go");
+      assert.match(await ended, /^first\nlast$/m);
+      for (let i = 1; i < seen.length; i++)
+        assert.ok(seen[i].progress > seen[i - 1].progress);
+      await run("rm /tmp/go");
+    }],
+    ["a call that is aborted ends its run", async () => {
+      const abort = new AbortController();
+      const refused = assert.rejects(run(UNTIL_GO,
+        { await_timeout_ms: 60_000 }, { signal: abort.signal }));
+      const id = await runIn("running");
+      abort.abort("enough");
+      await refused;
+      await until("its end", async () =>
+        (await record(id)).state === "canceled");
+    }],
+    ["what outlives its wait is told where to ask", async () => {
+      const text = await run(UNTIL_GO, { await_timeout_ms: 200 });
+      assert.match(text, /get_run/);
+      const [run_id] = RUN_ID.exec(text);
+      await run("touch /tmp/go");
+      assert.match(await d.text("get_run", { run_id, wait_ms: 45_000 }),
+        /^first\nlast$/m);
+    }],
+    ["a file of /artifacts can be fetched", async () => {
+      const text = await run("echo kept >/artifacts/note.txt");
+      assert.match(text, /note\.txt/);
+      const [runId] = RUN_ID.exec(text);
+      const answer = await fetch(
+        new URL(`/artifacts/${identifier}/${runId}/note.txt`, url));
+      assert.equal(await answer.text(), "kept\n");
+    }],
+    ["another connection has the same sandbox", async () => {
+      await run("echo stays >/workspace/note");
+      const other = await kind.open(url);
+      assert.match(await other.text("run_sandbox",
+        { identifier, commands: [{ shell: "cat /workspace/note" }] }),
+      /^stays$/m);
+      await other.close();
+    }],
+    ...!hasSessions ? [] : [["a session is taken up again", async () => {
+      const sessionId = d.sessionId();
+      await d.close();
+      d = await kind.open(url, { sessionId });
+      assert.equal(d.sessionId(), sessionId);
+      assert.match(await run("cat /workspace/note"), /^stays$/m);
+    }]],
+    ["it ends", async () => {
+      await d.call("delete_sandbox", { identifier });
+      if (hasSessions) await d.transport.terminateSession();
+      await d.close();
+    }],
+  ];
+}
+
+await runGroups(KINDS.map((kind) => [kind.name, stepsOf(kind)]));
