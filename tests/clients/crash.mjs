@@ -3,8 +3,8 @@
 // Prints TAP.  One server for all kinds, killed by SIGKILL and started again
 // on the same port; nobody connects anew.
 import assert from "node:assert/strict";
-import { KINDS, hasSession } from "./drivers.mjs";
-import { freePort, startServer, wanted } from "./server.mjs";
+import { KINDS, hasSession, takesUp } from "./drivers.mjs";
+import { freePort, startServer, until, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const [build, work] = wanted("BUILD", "WORK");
@@ -32,8 +32,17 @@ async function each(check) {
 
 const all = KINDS.map((kind, i) => ({ kind, identifier: `crash-${i}` }));
 
+const SLOW = "echo begun; echo once >>times; sleep 8; grep -c once times";
+const RUN_ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
 const run = ({ d, identifier }, shell, options = {}, more = {}) =>
   d.text("run_sandbox", { identifier, commands: [{ shell }], options }, more);
+
+// Of its newest run, as one asks whose answer is lost.
+async function end({ d, identifier }) {
+  const list = await d.text("list_runs", { identifier, limit: 1 });
+  return d.text("get_run", { run_id: RUN_ID.exec(list)[0], wait_ms: 45_000 });
+}
 
 await runSteps([
   ["all connect and leave a file", async () => {
@@ -52,6 +61,26 @@ await runSteps([
       assert.equal(one.d.sessionId(), one.sessionId);
     });
   }],
+  ["killed in the middle of a call, the answer comes all the same",
+    async () => {
+      await each(async (one, i) => {
+        const seen = [];
+        const onprogress = (progress) => seen.push(progress);
+        one.ended = run(one, SLOW, { await_timeout_ms: 60_000 }, {
+          onresumptiontoken: (token) => seen.push(token),
+          // Many programs do not ask for it.
+          ...(takesUp(one.kind) && i % 2 === 1 ? {} : { onprogress }),
+        });
+        one.ended.catch(() => {}); // it may fail before it is waited for
+        await until("something of the answer", () => seen.length > 0);
+      });
+      await kill();
+      await start();
+      await each(async (one) => {
+        const text = takesUp(one.kind) ? await one.ended : await end(one);
+        assert.match(text, /^begun\n1$/m);
+      });
+    }],
   ["they delete what they made, and end", async () => {
     await each(async ({ d, kind, identifier }) => {
       await d.call("delete_sandbox", { identifier });

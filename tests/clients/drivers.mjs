@@ -103,6 +103,9 @@ function sdk2(mode, revision) {
 // From 2026-07-28 on there are none.
 export const hasSession = ({ revision }) => revision < "2026";
 
+// Whether the client takes an answer up again whose connection it lost.
+export const takesUp = ({ revision }) => revision === "2025-11-25";
+
 export const KINDS = [
   sdk1("2025-06-18"),
   sdk1("2025-11-25"),
