@@ -107,8 +107,10 @@ export const hasSession = ({ revision }) => revision < "2026";
 export const takesUp = ({ revision }) => revision === "2025-11-25";
 
 export const KINDS = [
+  sdk1("2024-11-05"),
+  sdk1("2025-03-26"),
   sdk1("2025-06-18"),
   sdk1("2025-11-25"),
   sdk2("legacy", "2025-11-25"),
-  sdk2("auto", "2025-11-25"),
+  sdk2("auto", "2026-07-28"),
 ];

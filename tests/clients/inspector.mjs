@@ -8,7 +8,7 @@ import { wanted } from "./server.mjs";
 import { runGroups } from "./tap.mjs";
 
 const LIMIT_MS = 60_000;
-const ERAS = ["legacy"];
+const ERAS = ["legacy", "modern"];
 
 const [url, work] = wanted("URL", "WORK");
 const program = fileURLToPath(new URL("node_modules/@modelcontextprotocol/" +
