@@ -483,7 +483,7 @@ check_url(const char *url, struct err *e)
 		code = CURLUE_UNSUPPORTED_SCHEME;
 	curl_url_cleanup(u);
 	if (code != CURLUE_OK || user != NULL || fragment != NULL)
-		err_set(e, ERR_INVAL,
+		(void)err_set(e, ERR_INVAL,
 		    "MCP_SANDBOXD_URL: want the http or https URL of an MCP "
 		    "endpoint, such as http://127.0.0.1:8080/mcp, without user "
 		    "and fragment; a token goes into MCP_SANDBOXD_TOKEN");
