@@ -1,0 +1,42 @@
+// mcp_node.mjs TOOLS - the official TypeScript server, to be measured beside
+// ours: Streamable HTTP with sessions and JSON answers, on Node's own HTTP
+// server.  TOOLS is a file with the result of tools/list that it answers.
+// Prints its URL; ends with its standard input.
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const clients = createRequire(join(import.meta.dirname, "../clients/"));
+const sdk = (name) => import(pathToFileURL(
+  clients.resolve(`@modelcontextprotocol/sdk/${name}`)));
+const { Server } = await sdk("server/index.js");
+const { StreamableHTTPServerTransport } = await sdk("server/streamableHttp.js");
+const { ListToolsRequestSchema } = await sdk("types.js");
+
+const tools = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const sessions = new Map();
+
+async function begin() {
+  const server = new Server({ name: "node", version: "1" },
+    { capabilities: { tools: {} } });
+  server.setRequestHandler(ListToolsRequestSchema, () => tools);
+  const transport = new StreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    enableJsonResponse: true,
+    onsessioninitialized: (id) => { sessions.set(id, transport); },
+  });
+  await server.connect(transport);
+  return transport;
+}
+
+const http = createServer(async (request, response) => {
+  const known = sessions.get(request.headers["mcp-session-id"]);
+  await (known ?? await begin()).handleRequest(request, response);
+});
+http.listen(0, "127.0.0.1", () => {
+  console.log(`http://127.0.0.1:${http.address().port}/mcp`);
+});
+process.stdin.resume().on("end", () => process.exit(0));
