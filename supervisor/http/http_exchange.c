@@ -86,6 +86,18 @@ join_lines(struct http_exchange *x, size_t h, const char *value)
 	x->header[h] = both;
 }
 
+/* RFC 9110, section 5.5: blanks around a value are no part of it.  evhttp
+ * leaves tabs before it, also where it looks for a body's length: what says
+ * that is judged as evhttp reads it. */
+static const char *
+plain_value(const struct evkeyval *kv)
+{
+	if (strcasecmp(kv->key, header_names[HTTP_H_TRANSFER_ENCODING]) == 0 ||
+	    strcasecmp(kv->key, header_names[HTTP_H_CONTENT_LENGTH]) == 0)
+		return kv->value;
+	return kv->value + strspn(kv->value, " \t");
+}
+
 static void
 take_header(struct http_exchange *x, const char *name, const char *value)
 {
@@ -140,7 +152,7 @@ take_headers(struct http_exchange *x)
 			request_is_bad(
 			    x, 400, "a header that may come once came twice");
 		else
-			take_header(x, kv->key, kv->value);
+			take_header(x, kv->key, plain_value(kv));
 	}
 }
 
@@ -517,7 +529,7 @@ http_header_named(
 		if (strcasecmp(kv->key, name) != 0)
 			continue;
 		if ((*lines)++ == 0)
-			first = kv->value;
+			first = plain_value(kv);
 	}
 	return first;
 }

@@ -261,6 +261,9 @@ TEST_WITH(open_usual, close_all, malformed_and_ambiguous_requests_are_refused)
 	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n"
 	     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\tchunked\r\n"
+	     "\r\n0\r\n\r\n",
+		" 501 "},
 	    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked"
 	     "\r\n\r\n0\r\n\r\n",
 		" 501 "},
