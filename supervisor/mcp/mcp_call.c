@@ -479,7 +479,7 @@ mcp_call_result(
 
 	/* Who asked for a task takes no result in its place; a JSON-RPC error
 	 * it does (MCP 2025-11-25, tasks). */
-	if (c->task.asked && outcome == MCP_TOOL_FAILED) {
+	if (c->task.asked) {
 		AUTO(auto_free) char *why = xstrdup(content_text(content));
 
 		mcp_content_free(content);

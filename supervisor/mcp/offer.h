@@ -205,10 +205,10 @@ struct mcp_task {
 	uint32_t poll_ms; /* how often to ask; 0: no word of it */
 };
 /* mcp_call_may_task - a task may stand for this tool's result.  *asked: the
- * client asks for one (2025-11-25); else it is the tool's choice, and a good
- * one when the work is long.  ttl_ms: what the client wishes, or
- * MCP_TASK_NO_TTL.  A tool says by execution.taskSupport in its definition
- * whether it can. */
+ * client asks for one (2025-11-25), and any other answer reaches it as an
+ * error, with the content's text; else it is the tool's choice, and a good one
+ * when the work is long.  ttl_ms: what the client wishes, or MCP_TASK_NO_TTL.
+ * A tool says by execution.taskSupport in its definition whether it can. */
 bool mcp_call_may_task(const struct mcp_call *c, bool *asked, int64_t *ttl_ms);
 /* mcp_call_task - the answer: this task, which is durable already.  say: a
  * text for the model meanwhile, or NULL */

@@ -145,14 +145,16 @@ static const struct mcp_task_ops task_ops = {.get = fake_get_cb,
 static bool tool_asked;
 static int64_t tool_ttl;
 
-/* fails when its argument says so */
+/* ends without a task when its argument says so */
 static void
 task_tool_cb(struct mcp_call *c, json_t *arguments, void *arg)
 {
 	struct mcp_task task = task_of("w");
 
 	(void)arg;
-	if (json_object_get(arguments, "fail") != NULL)
+	if (strcmp(js_text(arguments, "fail"), "no") == 0)
+		fake_done(c, "nothing to do", NULL);
+	else if (json_object_get(arguments, "fail") != NULL)
 		fake_fail(c, "no room");
 	else if (mcp_call_may_task(c, &tool_asked, &tool_ttl))
 		mcp_call_task(c, &task, "come back");
@@ -319,7 +321,7 @@ TEST(a_tool_says_whether_it_can)
 	assert_false(tool_asked);
 }
 
-TEST(a_failure_before_the_task_is_an_error)
+TEST(an_answer_in_place_of_the_task_is_an_error)
 {
 	struct ground *g = *state;
 	json_t *error;
@@ -328,6 +330,10 @@ TEST(a_failure_before_the_task_is_an_error)
 	    "{'name':'can','task':{},'arguments':{'fail':'1'}}",
 	    MCP_SERVER_ERROR);
 	assert_string_equal(js_text(error, "message"), "no room");
+	error = ask(g, "tools/call",
+	    "{'name':'can','task':{},'arguments':{'fail':'no'}}",
+	    MCP_SERVER_ERROR);
+	assert_string_equal(js_text(error, "message"), "nothing to do");
 	error = ask(g, "tools/call",
 	    "{'name':'can','task':{},'arguments':{'fail':1}}",
 	    MCP_INVALID_PARAMS);
