@@ -49,7 +49,7 @@ add_printed(char *message, uint64_t bytes)
 
 static void
 works(const struct store_task *row, const struct run *run, int64_t now_ms,
-    struct task_state *out)
+    struct task_status *out)
 {
 	out->standing = TASK_WORKS;
 	out->updated_ms = row->created_ms;
@@ -75,7 +75,7 @@ never_began(const struct store_task *row)
 }
 
 static void
-has_ended(const struct store_task *row, struct task_state *out)
+has_ended(const struct store_task *row, struct task_status *out)
 {
 	out->updated_ms = row->run_ended_ms > row->created_ms ?
 	    row->run_ended_ms :
@@ -92,9 +92,9 @@ has_ended(const struct store_task *row, struct task_state *out)
 
 void
 task_stands(const struct store_task *row, const struct run *run, int64_t now_ms,
-    struct task_state *out)
+    struct task_status *out)
 {
-	*out = (struct task_state){
+	*out = (struct task_status){
 	    .standing = TASK_HAS_FAILED, .updated_ms = row->created_ms};
 	if (row->cancelled_ms != 0) {
 		out->standing = TASK_IS_CANCELED;

@@ -30,7 +30,7 @@ enum task_standing {
 	TASK_IS_CANCELED
 };
 #define TASK_MESSAGE_MAX 160
-struct task_state {
+struct task_status {
 	enum task_standing standing;
 	int64_t updated_ms;
 	char message[TASK_MESSAGE_MAX]; /* for people; "": none */
@@ -41,6 +41,6 @@ struct task_state {
 bool task_is_stale(const struct store_task *row, const struct run *run);
 /* task_stands - run: as above; the row is not stale */
 void task_stands(const struct store_task *row, const struct run *run,
-    int64_t now_ms, struct task_state *out);
+    int64_t now_ms, struct task_status *out);
 
 #endif

@@ -38,6 +38,7 @@
 #include "supervisor/front/scope.h"
 #include "supervisor/front/server_status.h"
 #include "supervisor/front/spans.h"
+#include "supervisor/tools/tool_tasks.h"
 #include "supervisor/front/sse.h"
 #include "supervisor/front/status.h"
 
@@ -438,6 +439,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 		front_free(f);
 		return e->code;
 	}
+	f->tasks = tool_tasks_new(f->tools, f->core, f->mcp);
 	*out = f;
 	return 0;
 }
@@ -456,6 +458,7 @@ front_free(struct front *f)
 	bodies_free(f->bodies);
 	crew_members_free(f->crew_members);
 	tools_free(f->tools);
+	tool_tasks_free(f->tasks);
 	mcp_free(f->mcp);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);
 	oauth_free(f->oauth);

@@ -49,6 +49,7 @@ struct front {
 	struct bodies *bodies;
 	struct event *tick;
 	struct tools *tools;
+	struct tool_tasks *tasks;
 	struct crew_members *crew_members;
 	struct oauth *oauth;           /* NULL: there is no issuer */
 	struct postbox *postbox;       /* NULL: nothing is sent to others */

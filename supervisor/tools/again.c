@@ -28,21 +28,31 @@ get64(const uint8_t *p)
 	return v;
 }
 
+size_t
+again_write(const struct again_token *token, uint8_t out[MCP_TOKEN_MAX])
+{
+	size_t n = strlen(token->text);
+
+	_Static_assert(AT_TEXT + AGAIN_TEXT_MAX <= MCP_TOKEN_MAX, "no room");
+	memcpy(out, token->run.b, AT_UNTIL);
+	put64(out + AT_UNTIL, (uint64_t)token->until_ms);
+	put64(out + AT_BITS, token->bits);
+	memcpy(out + AT_TEXT, token->text, n);
+	return AT_TEXT + n;
+}
+
 void
 again_set(struct tool_call *t, const struct uuid *run, int64_t until_ms,
     uint64_t bits, const char *text)
 {
-	uint8_t token[AT_TEXT + AGAIN_TEXT_MAX];
-	size_t n = strlen(text);
+	struct again_token token = {
+	    .run = *run, .until_ms = until_ms, .bits = bits};
+	uint8_t bytes[MCP_TOKEN_MAX];
 
-	_Static_assert(sizeof(token) <= MCP_TOKEN_MAX, "no room");
-	if (n > AGAIN_TEXT_MAX)
+	if (strlen(text) > AGAIN_TEXT_MAX)
 		return;
-	memcpy(token, run->b, AT_UNTIL);
-	put64(token + AT_UNTIL, (uint64_t)until_ms);
-	put64(token + AT_BITS, bits);
-	memcpy(token + AT_TEXT, text, n);
-	mcp_call_set_token(t->mcp, token, AT_TEXT + n);
+	memcpy(token.text, text, strlen(text));
+	mcp_call_set_token(t->mcp, bytes, again_write(&token, bytes));
 }
 
 int

@@ -33,6 +33,8 @@ struct again_token {
  * answer is said once */
 void again_set(struct tool_call *t, const struct uuid *run, int64_t until_ms,
     uint64_t bits, const char *text);
+/* again_write - the same as bytes, to be kept; how many */
+size_t again_write(const struct again_token *token, uint8_t out[MCP_TOKEN_MAX]);
 /* again_until - of a deadline as in common/call.h; 0: AGAIN_TO_ITS_END */
 int64_t again_until(uint64_t deadline_ms);
 /* again_deadline - the other way; of one that is over, now */

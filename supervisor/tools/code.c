@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "common/clock.h"
 #include "common/js.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/again.h"
@@ -16,6 +17,7 @@
 #include "supervisor/tools/home.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/line_ends.h"
+#include "supervisor/tools/tool_tasks.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -206,6 +208,18 @@ executed(const struct code_call *c, const struct store_run *row,
 	return o;
 }
 
+/* A task takes its place, unless there is no room for one. */
+static void
+code_goes_on(struct code_call *c, const struct run *r)
+{
+	tool_result(&c->t,
+	    json_pack("{s:s, s:s, s:s, s:o}", "status", "error", "error_type",
+		"NotEnded", "message",
+		"the run has not ended yet; call get_run with this run_id "
+		"(and wait_ms up to 45000) for its end",
+		"run_id", view_uuid(&r->row.uuid)));
+}
+
 static void
 execute_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
@@ -213,7 +227,9 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	struct code_call *c = w->arg;
 	const struct run *r = w->run;
 
-	if (outcome != WAIT_IS_OVER)
+	if (outcome == WAIT_TIMED_OUT)
+		code_goes_on(c, r);
+	else if (outcome != WAIT_IS_OVER)
 		code_error(c, "ExecutionError", why->msg);
 	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
@@ -302,10 +318,15 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 		code_error(c, "ExecutionError", e.msg);
 		return;
 	}
+	if (tool_tasks_may(&c->t))
+		c->t.call->deadline_ms = clock_mono_ms() +
+		    (uint64_t)conf_int(
+			core_conf(core), CONF_DEFAULT_AWAIT_TIMEOUT_MS);
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
 	again_set(
 	    &c->t, &r->row.uuid, AGAIN_TO_ITS_END, c->took_crlf ? 1 : 0, "");
+	tool_tasks_run(&c->t, r, c->took_crlf ? 1 : 0);
 	core_turn(core);
 	/* Behind RUN_START: the worker does not wait for the digest. */
 	tool_tell_run(&c->t, "run.start", r);

@@ -8,6 +8,7 @@
 #include "supervisor/tools/again.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/home.h"
+#include "supervisor/tools/tool_tasks.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -112,7 +113,7 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 		tool_tell_sandbox(&c->t, sb);
 	if (run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
 		return e->code;
-	c->await = a->await;
+	c->await = a->await || tool_tasks_asked(&c->t);
 	c->took_crlf = a->took_crlf;
 	if (c->await)
 		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;
@@ -121,6 +122,8 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	again_set(&c->t, &r->row.uuid,
 	    c->await ? again_until(c->t.call->deadline_ms) : AGAIN_AT_ONCE,
 	    c->took_crlf, "");
+	if (c->await)
+		tool_tasks_run(&c->t, r, c->took_crlf);
 	core_turn(core);
 	/* Behind RUN_START: the worker does not wait for the digest. */
 	tool_tell_run(&c->t, "run.start", r);

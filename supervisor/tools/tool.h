@@ -18,6 +18,7 @@
 #include "common/conf.h"
 #include "common/err.h"
 #include "supervisor/core/core.h"
+#include "supervisor/mcp/offer.h"
 #include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tools.h"
 
@@ -25,8 +26,11 @@
 #define TOOL_REFUSAL "mcp-sandboxd/refusal"
 
 struct mcp_call;
+struct mcp_task;
 struct run;
 struct sandbox;
+struct task_making;
+struct tool_bound;
 struct tool_call;
 
 struct tool {
@@ -53,6 +57,13 @@ struct tool_call {
 	json_t *arguments; /* fit the tool's schema; the call's own */
 	bool has_digest;   /* tools.c's, of the arguments, as what follows */
 	uint8_t digest[32];
+	struct task_making *making; /* tool_tasks.c's; NULL: no task may */
+	/* It says an answer for a task (tool_say_again): a cancel ends the
+	 * call and not the run. */
+	bool is_for_task;
+	void (*on_said)(struct mcp_content *content, enum mcp_outcome outcome,
+	    void *arg); /* NULL: its end is the MCP call's */
+	void *said_arg;
 	LIST_ENTRY(tool_call) link;
 };
 
@@ -60,6 +71,27 @@ struct tool_call {
  * tool from its work, in words for the model. */
 void tool_result(struct tool_call *t, json_t *result);
 void tool_fail(struct tool_call *t, const struct err *why);
+/* tool_end - the same of what is ready, which is taken over.  tool_end_as_task
+ * - with a task in its place, which is on disk; say: as mcp_call_task's */
+void tool_end(
+    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome);
+void tool_end_as_task(
+    struct tool_call *t, const struct mcp_task *task, const char *say);
+/* tool_say_again - an earlier call's answer, by its token, which ends mcp, or,
+ * with on_said, is told there while mcp goes on */
+struct tool_again {
+	const struct tool_bound *bound;
+	struct mcp_call *mcp;
+	uint8_t token[MCP_TOKEN_MAX];
+	size_t n;
+	void (*on_said)(
+	    struct mcp_content *content, enum mcp_outcome outcome, void *arg);
+	void *arg;
+};
+void tool_say_again(const struct tool_again *again);
+/* tools_find - the tool of this name, if it can say its answers again; NULL */
+const struct tool_bound *tools_find(const struct tools *ts, const char *name);
+
 /* tool_tell - for the audit: what this call has begun */
 void tool_tell(struct tool_call *t, const char *what, const char *subject,
     const char *detail);
@@ -72,6 +104,20 @@ size_t tool_stream_max(const struct tool_call *t);
 enum tool_text_form tool_form(const struct tool_call *t);
 /* tool_page_key - SIPHASH_KEY_BYTES that sign cursors of output */
 const uint8_t *tool_page_key(const struct tool_call *t);
+
+/* Tasks, which may stand for a call's answer (tool_tasks.h).  The last two are
+ * called for calls with a making. */
+struct tool_task_ops {
+	/* true: the call's start has to wait; it is called, or the call has
+	 * ended, later. */
+	bool (*admit)(struct tool_call *t);
+	/* Before its answer: true: a task is made in its place, and content
+	 * was taken over.  The call ends later. */
+	bool (*hold)(struct tool_call *t, struct mcp_content *content,
+	    enum mcp_outcome outcome);
+	void (*drop)(struct tool_call *t); /* it ends */
+};
+void tools_set_tasks(struct tools *ts, const struct tool_task_ops *task_ops);
 
 extern const struct tool tool_run_sandbox;    /* run_sandbox.c */
 extern const struct tool tool_delete_sandbox; /* sandbox_tools.c */

@@ -51,6 +51,7 @@ struct tools {
 	struct denylist *denylist;      /* NULL: off */
 	struct languages *languages;
 	struct resources *resources;
+	const struct tool_task_ops *task_ops; /* NULL: no tasks */
 	struct completions *completions;
 	uint8_t page_key[SIPHASH_KEY_BYTES];
 	EVP_MD *sha256; /* to look for it costs as much as to use it */
@@ -105,20 +106,50 @@ check_idle(struct tools *ts)
 	on_idle(ts->idle_arg);
 }
 
-static void
-tool_end(
-    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
+void
+tools_set_tasks(struct tools *ts, const struct tool_task_ops *task_ops)
 {
-	struct tools *ts = t->tools;
-	struct mcp_call *mcp = t->mcp;
+	ts->task_ops = task_ops;
+}
 
+static void
+tool_close(struct tool_call *t)
+{
 	call_release(t->call);
+	if (t->making != NULL)
+		t->tools->task_ops->drop(t);
 	if (t->tool->clear != NULL)
 		t->tool->clear(t);
 	LIST_REMOVE(t, link);
 	json_decref(t->arguments);
 	free(t);
-	mcp_call_result(mcp, content, outcome);
+}
+
+void
+tool_end(
+    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
+{
+	const struct tool_call was = *t;
+
+	if (t->making != NULL && t->tools->task_ops->hold(t, content, outcome))
+		return;
+	tool_close(t);
+	if (was.on_said != NULL)
+		was.on_said(content, outcome, was.said_arg);
+	else
+		mcp_call_result(was.mcp, content, outcome);
+	check_idle(was.tools);
+}
+
+void
+tool_end_as_task(
+    struct tool_call *t, const struct mcp_task *task, const char *say)
+{
+	struct tools *ts = t->tools;
+	struct mcp_call *mcp = t->mcp;
+
+	tool_close(t);
+	mcp_call_task(mcp, task, say);
 	check_idle(ts);
 }
 
@@ -260,7 +291,8 @@ tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
 	struct tool_call *t = tool_begin(arg, mcp, arguments);
 
 	log_call(t);
-	t->tool->start(t);
+	if (t->tools->task_ops == NULL || !t->tools->task_ops->admit(t))
+		t->tool->start(t);
 }
 
 static void
@@ -270,6 +302,27 @@ tool_on_resume(struct mcp_call *mcp, const void *token, size_t n, void *arg)
 	struct tool_call *t = tool_begin(arg, mcp, none);
 
 	t->tool->resume(t, token, n);
+}
+
+const struct tool_bound *
+tools_find(const struct tools *ts, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (strcmp(all[i]->name, name) == 0 && all[i]->resume != NULL)
+			return &ts->bound[i];
+	return NULL;
+}
+
+void
+tool_say_again(const struct tool_again *again)
+{
+	AUTO(auto_json) json_t *none = json_object();
+	struct tool_call *t = tool_begin(again->bound, again->mcp, none);
+
+	t->is_for_task = true;
+	t->on_said = again->on_said;
+	t->said_arg = again->arg;
+	t->tool->resume(t, again->token, again->n);
 }
 
 /* ---- definitions, as the operator's settings have them

@@ -90,8 +90,15 @@ static void
 cancel_cb(struct call *c, void *arg)
 {
 	struct wait *w = arg;
+	struct tool_call *t = w->arg;
+	struct err e;
 
 	(void)c;
+	if (t->is_for_task) { /* tasks/cancel is for the run */
+		(void)err_set(&e, ERR_WRONG_STATE, "canceled");
+		tool_fail(t, &e);
+		return;
+	}
 	tool_tell_run(w->arg, "run.cancel", w->run);
 	run_cancel(w->run, RUNLOG_CANCELED);
 }

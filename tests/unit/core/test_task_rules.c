@@ -12,10 +12,10 @@ row_in(const char *state)
 	    .created_ms = MADE, .run_state = (char *)(uintptr_t)state};
 }
 
-static struct task_state
+static struct task_status
 of(const struct store_task *row, const struct run *run)
 {
-	struct task_state s;
+	struct task_status s;
 
 	task_stands(row, run, NOW, &s);
 	return s;
@@ -33,7 +33,7 @@ TEST(a_task_works_while_its_run_does)
 {
 	const struct store_task row = row_in("queued");
 	struct run run = {.row.created_ms = MADE - 500, .length = 999};
-	struct task_state s = of(&row, &run);
+	struct task_status s = of(&row, &run);
 
 	assert_int_equal(s.standing, TASK_WORKS);
 	assert_string_equal(s.message, "queued for 13 s");
@@ -72,7 +72,7 @@ TEST(a_row_that_was_read_before_the_end_is_stale)
 TEST(a_program_that_failed_is_a_task_that_is_done)
 {
 	struct store_task row = row_in("failed");
-	struct task_state s;
+	struct task_status s;
 
 	row.run_reason = RUNLOG_TIMEOUT;
 	row.run_began_ms = MADE + 1;
