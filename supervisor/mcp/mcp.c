@@ -20,6 +20,7 @@
 #include "supervisor/mcp/prompts.h"
 #include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/provider.h"
+#include "supervisor/mcp/questions.h"
 #include "supervisor/mcp/resume.h"
 #include "supervisor/mcp/rpc.h"
 
@@ -51,6 +52,7 @@ mcp_new(const struct mcp_config *config)
 	    config->session_key_len, config->session_ttl_s);
 	m->registry = registry_new();
 	m->prompts = prompts_new();
+	m->questions = question_book_new();
 	TAILQ_INIT(&m->exchanges);
 	LIST_INIT(&m->streams);
 	return m;
@@ -74,6 +76,7 @@ mcp_free(struct mcp *m)
 		exchange_abandon(x);
 	registry_free(m->registry);
 	prompts_free(m->prompts);
+	question_book_free(m->questions);
 	json_decref(m->templates);
 	session_keeper_free(m->sessions);
 	free(m);
@@ -237,6 +240,7 @@ context_of(const struct visit *v, const struct session *session)
 	    .session = session,
 	    .rev = session == NULL ? NULL : session->rev,
 	    .client_can = session == NULL ? 0 : session->client_can,
+	    .body_len = v->http->body_len,
 	    .who = v->http->who,
 	    .request_id = v->http->request_id,
 	    .origin = v->http->origin,
@@ -375,10 +379,13 @@ handle_legacy(struct visit *v)
 		on_request(v, &v->session);
 		return;
 	}
-	/* A response: we never ask, so nobody waits for it. */
 	if (v->message.kind == RPC_NOTIFICATION)
 		on_notification(v);
 	exchange_reply(v->x, 202, NULL);
+	/* Also one that nobody waits for is accepted. */
+	if (v->message.kind == RPC_RESPONSE)
+		question_book_answer(v->m->questions, v->session.id,
+		    v->message.root, v->http->body_len);
 }
 
 /* ---- MCP 2026-07-28 */
@@ -559,4 +566,5 @@ void
 mcp_tick(struct mcp *m, uint64_t mono_ms)
 {
 	exchange_tick(m, mono_ms);
+	question_book_tick(m->questions, mono_ms);
 }

@@ -11,13 +11,19 @@
  */
 #include "supervisor/mcp/mcp_call.h"
 
+#include <math.h>
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/js.h"
+#include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/mcp/can.h"
 #include "supervisor/mcp/content.h"
 #include "supervisor/mcp/event_id.h"
 #include "supervisor/mcp/offer.h"
+#include "supervisor/mcp/questions.h"
+#include "supervisor/mcp/request_state.h"
 #include "supervisor/mcp/task_view.h"
 
 /* Who is counted for calls: a tenant's subject, while it has any. */
@@ -41,10 +47,21 @@ struct mcp_call {
 	json_t *meta;         /* params._meta, or NULL */
 	char *progress_token; /* JSON text; NULL: not asked for */
 	bool progressed;      /* and last was sent */
-	uint64_t last;
+	double last;
 	mcp_call_shape_cb shape; /* NULL: answers go as they are */
-	char *tool;              /* its name; NULL: another method */
-	struct event_id *resume; /* NULL: nobody can come back for it */
+	/* Questions to the client: */
+	unsigned int client_can;
+	size_t body_len;
+	json_t *given_answers, *given_state; /* as they came, not checked */
+	const struct call_repeat *repeat;    /* NULL: it asks nothing */
+	const void *thing;
+	char *name;
+	json_t *input;
+	json_t *answers;
+	char *state;
+	struct question_set *asking; /* ended by its offer, not yet answered */
+	char *tool;                  /* its name; NULL: another method */
+	struct event_id *resume;     /* NULL: nobody can come back for it */
 };
 
 static void call_on_progress(struct call *base, const struct call_progress *p);
@@ -155,6 +172,13 @@ call_free(struct mcp_call *c)
 	free(c->id);
 	free(c->task.id);
 	free(c->progress_token);
+	question_set_free(c->asking);
+	json_decref(c->given_answers);
+	json_decref(c->given_state);
+	free(c->name);
+	json_decref(c->input);
+	json_decref(c->answers);
+	free(c->state);
 	free(c->tool);
 	free(c->resume);
 	free(c);
@@ -195,6 +219,14 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	memcpy(c->session, with->session->id, SESSION_ID_LEN);
 	if (telling)
 		c->progress_token = xstrdup(with->message->progress_token);
+	c->client_can = with->client_can;
+	c->body_len = with->body_len;
+	if (era_has(c->rev, ERA_STATELESS)) {
+		c->given_answers = json_incref(
+		    json_object_get(with->message->params, "inputResponses"));
+		c->given_state = json_incref(
+		    json_object_get(with->message->params, "requestState"));
+	}
 	if (tool_of(with) != NULL)
 		c->tool = xstrdup(tool_of(with));
 	return c;
@@ -220,7 +252,9 @@ call_on_lost(void *arg)
 	struct mcp_call *c = arg;
 
 	call_lose(c);
-	if (era_has(c->rev, ERA_STATELESS) && c->caller != NULL)
+	if (c->asking != NULL) /* what it waits for brings nobody an answer */
+		call_free(c);
+	else if (era_has(c->rev, ERA_STATELESS) && c->caller != NULL)
 		call_cancel(&c->base); /* may end the call */
 }
 
@@ -363,7 +397,7 @@ call_again(struct mcp_exchange *x, const struct mcp_context *with,
 	c = call_new(request_new(x, xstrdup(id->request)), &again);
 	c->resume = xmemdup(id, sizeof(*id));
 	c->progressed = id->progressed;
-	c->last = id->progress;
+	c->last = (double)id->progress;
 	return c;
 }
 
@@ -376,7 +410,7 @@ mcp_call_resume(struct mcp_exchange *x, const struct mcp_context *with,
 	    registry_find(with->m->registry, id->tool);
 	struct mcp_call *c = call_find(with->m, &key);
 
-	if (c != NULL && c->resume != NULL &&
+	if (c != NULL && c->resume != NULL && c->asking == NULL &&
 	    memcmp(c->resume->stream, id->stream, sizeof(id->stream)) == 0) {
 		call_attach(c, x);
 		return;
@@ -410,7 +444,10 @@ mcp_call_cancel(
 	call_lose(c);
 	if (r != NULL) /* no response, says the cancellation page */
 		request_drop(r);
-	call_cancel(&c->base); /* may end the call */
+	if (c->asking != NULL)
+		call_free(c);
+	else
+		call_cancel(&c->base); /* may end the call */
 }
 
 void
@@ -538,13 +575,286 @@ mcp_call_no_resource(struct mcp_call *c, const char *uri)
 	mcp_call_error(c, code, "Resource not found", data);
 }
 
+/* ---- questions to the client */
+
+/* RESULT of each key; what is no object was no answer. */
+static json_t *
+objects_of(json_t *given)
+{
+	json_t *all = json_object(), *result;
+	const char *key;
+
+	json_object_foreach (given, key, result)
+		if (json_is_object(result))
+			json_object_set(all, key, result);
+	return all;
+}
+
+static struct request_bound
+bound_of(const struct mcp_call *c)
+{
+	return (struct request_bound){
+	    c->base.who, c->repeat->method, c->name, c->input};
+}
+
+static int
+call_read_state(struct mcp_call *c)
+{
+	const struct request_bound bound = bound_of(c);
+	const char *given = js_plain(c->given_state);
+
+	return given == NULL ?
+	    ERR_NOTFOUND :
+	    request_state_read(session_signer(c->m->sessions), &bound, given,
+		clock_wall_ms() / 1000, &c->state);
+}
+
+/* What a client of MCP 2026-07-28 brings for a request that it repeats; false:
+ * it is not good, and the call has ended. */
+static bool
+call_take_given(struct mcp_call *c)
+{
+	if (c->given_answers == NULL && c->given_state == NULL)
+		return true;
+	if (c->given_answers != NULL && !json_is_object(c->given_answers)) {
+		mcp_call_error(c, MCP_INVALID_PARAMS,
+		    "params.inputResponses must be an object: the result of "
+		    "each of inputRequests by its key",
+		    NULL);
+		return false;
+	}
+	if (c->given_state != NULL && call_read_state(c) != 0) {
+		mcp_call_error(c, MCP_INVALID_PARAMS,
+		    "params.requestState is none that was given out for this "
+		    "request in the last hour: send the request without it, "
+		    "and without inputResponses",
+		    NULL);
+		return false;
+	}
+	c->answers = objects_of(c->given_answers);
+	return true;
+}
+
+bool
+mcp_call_set_repeat(struct mcp_call *c, const struct call_repeat *repeat,
+    const void *thing, const char *name, json_t *input)
+{
+	if (c->body_len > MCP_ASK_BODY_MAX)
+		return true;
+	c->repeat = repeat;
+	c->thing = thing;
+	c->name = xstrdup(name);
+	c->input = json_incref(input);
+	return call_take_given(c);
+}
+
+bool
+mcp_call_can(const struct mcp_call *c, enum mcp_can what)
+{
+	return (c->client_can & can_bit(what)) != 0 &&
+	    (c->repeat != NULL || what == MCP_CAN_TASKS);
+}
+
+const json_t *
+mcp_call_answers(const struct mcp_call *c)
+{
+	return c->answers;
+}
+
+const char *
+mcp_call_state(const struct mcp_call *c)
+{
+	return c->state;
+}
+
+void
+mcp_call_need(struct mcp_call *c, enum mcp_can what)
+{
+	AUTO(auto_json) json_t *required = can_required(what);
+	AUTO(auto_free) char *text = js_dump(required);
+	AUTO(auto_free)
+	char *message =
+	    xasprintf("the client must declare this capability: %s", text);
+
+	if (era_has(c->rev, ERA_STATELESS))
+		mcp_call_error(c, MCP_CAPABILITY_MISSING, message,
+		    json_pack("{s:O}", "requiredCapabilities", required));
+	else
+		mcp_call_error(c, MCP_INVALID_REQUEST, message, NULL);
+}
+
+static void
+call_refuse(struct mcp_call *c, const char *why)
+{
+	if (c->repeat->refuse != NULL)
+		c->repeat->refuse(c, why);
+	else
+		mcp_call_error(c, MCP_INTERNAL_ERROR, why, NULL);
+}
+
+static void
+call_run_again(struct mcp_call *c, json_t *answers)
+{
+	json_decref(c->answers);
+	c->answers = answers;
+	c->repeat->run(c, c->thing, c->input);
+}
+
+static void
+call_on_answers(void *arg, json_t *answers)
+{
+	struct mcp_call *c = arg;
+
+	question_set_free(c->asking);
+	c->asking = NULL;
+	call_run_again(c, answers);
+}
+
+static void
+call_on_refusal(void *arg, const char *why)
+{
+	struct mcp_call *c = arg;
+	struct mcp_exchange *x = c->request->exchange;
+
+	exchange_pin(x);
+	question_set_withdraw(c->asking, x);
+	if (!exchange_unpin(x)) /* and c with it */
+		return;
+	question_set_free(c->asking);
+	c->asking = NULL;
+	call_refuse(c, why);
+}
+
+static const struct question_ops question_ops_of_call = {
+    .on_answers = call_on_answers, .on_refusal = call_on_refusal};
+
+/* Until 2025-11-25: on the stream of the request. */
+static void
+ask_by_request(struct mcp_call *c, const json_t *questions)
+{
+	struct mcp_exchange *x = c->request->exchange;
+
+	exchange_pin(x);
+	exchange_stream_open(x);
+	if (x->ended) {
+		call_free(c);
+	} else if (!x->is_streaming) {
+		call_refuse(c,
+		    "this has a question to the client, which takes no event "
+		    "stream now: send the request with Accept: "
+		    "application/json, text/event-stream");
+	} else {
+		c->asking = question_set_new(c->m->questions, c->session,
+		    questions, &question_ops_of_call, c);
+		question_set_send(c->asking, x);
+	}
+	(void)exchange_unpin(x);
+}
+
+/* MCP 2026-07-28, multi round-trip requests. */
+static void
+ask_by_result(struct mcp_call *c, json_t *questions)
+{
+	const struct request_bound bound = bound_of(c);
+	json_t *result = json_pack("{s:s}", "resultType", "input_required");
+
+	if (json_object_size(questions) > 0)
+		json_object_set(result, "inputRequests", questions);
+	if (c->state != NULL) {
+		AUTO(auto_free)
+		char *state = request_state_make(session_signer(c->m->sessions),
+		    &bound, c->state, clock_wall_ms() / 1000);
+
+		json_object_set_new(result, "requestState", json_string(state));
+	}
+	c->shape = NULL;
+	mcp_call_answer(c, result);
+}
+
+/* false: it cannot be asked so, and the call has ended. */
+static bool
+may_ask(struct mcp_call *c, const json_t *questions)
+{
+	enum mcp_can lacks;
+	struct err e;
+	int rc;
+
+	if (c->request == NULL) {
+		call_free(c);
+		return false;
+	}
+	if (c->repeat == NULL && c->body_len > MCP_ASK_BODY_MAX) {
+		mcp_call_error(c, MCP_INVALID_REQUEST,
+		    "this has a question to the client, which is asked for "
+		    "short requests only: send it with fewer bytes",
+		    NULL);
+		return false;
+	}
+	rc = questions_check(questions, c->client_can, &lacks, &e);
+	if (rc == ERR_POLICY)
+		mcp_call_need(c, lacks);
+	if (rc == 0 &&
+	    (c->repeat == NULL ||
+		(c->state == NULL && json_object_size(questions) == 0)))
+		rc = err_set(&e, ERR_INVAL,
+		    "there is nothing to ask, or the "
+		    "method asks no questions");
+	if (rc == ERR_INVAL) {
+		log_error("%s", e.msg);
+		mcp_call_error(c, MCP_INTERNAL_ERROR,
+		    "the question to the client is not one: a fault of this "
+		    "server",
+		    NULL);
+	}
+	return rc == 0;
+}
+
+void
+mcp_call_ask(struct mcp_call *c, json_t *questions, const char *state)
+{
+	AUTO(auto_json) json_t *asked = questions;
+	char *kept = state == NULL ? NULL : xstrndup(state, MCP_STATE_MAX);
+
+	free(c->state); /* state may be it */
+	c->state = kept;
+	if (!may_ask(c, asked))
+		return;
+	/* The offer has let go of it: what comes is another call. */
+	call_release(&c->base);
+	c->base.deadline_ms = 0;
+	if (era_has(c->rev, ERA_STATELESS))
+		ask_by_result(c, asked);
+	else if (json_object_size(asked) == 0)
+		call_run_again(c, json_object());
+	else
+		ask_by_request(c, asked);
+}
+
+/* ---- progress */
+
+/* How far a call is. */
+struct told {
+	double done, total; /* total: not finite when it is not known */
+	const char *text;
+};
+
+static json_t *
+number_of(double v)
+{
+	if (!isfinite(v))
+		return NULL;
+	return v == floor(v) && fabs(v) < 9007199254740992.0 ?
+	    json_integer((json_int_t)v) :
+	    json_real(v);
+}
+
 static char *
-progress_text(const struct mcp_call *c, const struct call_progress *p)
+progress_text(const struct mcp_call *c, const struct told *p)
 {
 	bool has_text = p->text != NULL && era_has(c->rev, ERA_PROGRESS_TEXT);
 	AUTO(auto_json)
-	json_t *params = json_pack("{s:I, s:o*}", "progress",
-	    (json_int_t)p->done, "message",
+	json_t *params = json_pack("{s:o, s:o*, s:o*}", "progress",
+	    number_of(p->done), "total", number_of(p->total), "message",
 	    has_text ? js_string_bytes(p->text, strlen(p->text), NULL) : NULL);
 	AUTO(auto_free) char *rest = js_dump(params);
 	/* The token goes in as the text it came in. */
@@ -555,25 +865,48 @@ progress_text(const struct mcp_call *c, const struct call_progress *p)
 	return rpc_notification("notifications/progress", all);
 }
 
+/* Whoever takes the answer up again is told of nothing below (offer.h). */
+static void
+note_for_resume(struct mcp_call *c, double done)
+{
+	uint64_t at = done > 0 ? (uint64_t)ceil(done) : 0;
+
+	if (c->resume == NULL)
+		return;
+	c->resume->progressed = true;
+	c->resume->progress = at;
+	if (c->request->exchange->ids != NULL)
+		event_ids_progress(c->request->exchange->ids, at);
+}
+
 /* Progress is left out when the client does not read; answers are not. */
 static void
-call_on_progress(struct call *base, const struct call_progress *p)
+call_tell(struct mcp_call *c, const struct told *p)
 {
-	struct mcp_call *c = (struct mcp_call *)base;
 	AUTO(auto_free) char *text = NULL;
 
 	/* It must grow with each notification (MCP 2025-11-25, progress). */
-	if (p->done > INT64_MAX || (c->progressed && p->done <= c->last) ||
+	if (!(fabs(p->done) < 9e18) || (c->progressed && p->done <= c->last) ||
 	    !exchange_has_room(c->request->exchange))
 		return;
 	c->progressed = true;
 	c->last = p->done;
-	if (c->resume != NULL) {
-		c->resume->progressed = true;
-		c->resume->progress = p->done;
-		if (c->request->exchange->ids != NULL)
-			event_ids_progress(c->request->exchange->ids, p->done);
-	}
+	note_for_resume(c, p->done);
 	text = progress_text(c, p);
 	exchange_send(c->request->exchange, text);
+}
+
+static void
+call_on_progress(struct call *base, const struct call_progress *p)
+{
+	call_tell((struct mcp_call *)base,
+	    &(struct told){(double)p->done, NAN, p->text});
+}
+
+void
+mcp_call_progress(
+    struct mcp_call *c, double done, double total, const char *text)
+{
+	if (call_wants_progress(&c->base))
+		call_tell(c, &(struct told){done, total, text});
 }

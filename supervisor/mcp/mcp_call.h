@@ -52,6 +52,31 @@ const struct era_revision *mcp_call_rev(const struct mcp_call *c);
 typedef void (*mcp_call_run_cb)(struct mcp_call *c, void *arg);
 void mcp_call_start(struct mcp_request *r, const struct mcp_context *with,
     mcp_call_run_cb run, void *arg);
+/*
+ * mcp_call_set_repeat - its function may ask the client, and be called again
+ *
+ * To be said before the function has the call.
+ *
+ *	repeat	a constant
+ *	thing	what run gets; it lives as long as the server
+ *	name	what the request is about: a tool's or prompt's name, an
+ *		address; copied
+ *	input	what else its answer depends on, for run; gets a reference
+ *
+ * false: the client brought answers that are not good, and the call has ended.
+ * What the client sent is kept as long as the call, so a request of more than
+ * MCP_ASK_BODY_MAX bytes is not asked about.
+ */
+#define MCP_ASK_BODY_MAX (64u << 10)
+struct call_repeat {
+	const char *method;
+	void (*run)(struct mcp_call *c, const void *thing, json_t *input);
+	/* Ends the call: the client refused to answer, and why.  NULL: by a
+	 * JSON-RPC error. */
+	void (*refuse)(struct mcp_call *c, const char *why);
+};
+bool mcp_call_set_repeat(struct mcp_call *c, const struct call_repeat *repeat,
+    const void *thing, const char *name, json_t *input) MUSTCHECK;
 /* mcp_call_set_shape - gives what mcp_call_answer is told the form of the
  * revision: a reference of the caller's, the result itself is only read */
 typedef json_t *(*mcp_call_shape_cb)(

@@ -12,6 +12,7 @@
 
 struct mcp_provider;
 struct prompts;
+struct question_book;
 struct mcp_task_ops;
 TAILQ_HEAD(exchange_list, mcp_exchange);
 LIST_HEAD(stream_list, mcp_exchange);
@@ -23,7 +24,8 @@ struct mcp {
 	struct session_keeper *sessions;
 	struct registry *registry;
 	struct prompts *prompts;
-	mcp_complete_cb on_complete; /* NULL: there is no completion */
+	struct question_book *questions; /* to clients, not answered yet */
+	mcp_complete_cb on_complete;     /* NULL: there is no completion */
 	void *complete_arg;
 	const struct mcp_resource_ops *resource_ops; /* NULL: none */
 	void *resource_arg;

@@ -55,6 +55,18 @@ shape_messages(const struct era_revision *rev, json_t *result)
 	return out;
 }
 
+static void
+repeat_prompt(struct mcp_call *call, const void *thing, json_t *arguments)
+{
+	const struct prompt *prompt = thing;
+
+	mcp_call_set_shape(call, shape_messages);
+	prompt->on_get(call, arguments, prompt->arg);
+}
+
+static const struct call_repeat prompt_repeat = {
+    .method = "prompts/get", .run = repeat_prompt};
+
 struct prompt_work {
 	const struct prompt *prompt;
 	json_t *arguments;
@@ -65,8 +77,9 @@ run_prompt(struct mcp_call *call, void *arg)
 {
 	const struct prompt_work *w = arg;
 
-	mcp_call_set_shape(call, shape_messages);
-	w->prompt->on_get(call, w->arguments, w->prompt->arg);
+	if (mcp_call_set_repeat(
+		call, &prompt_repeat, w->prompt, w->prompt->name, w->arguments))
+		repeat_prompt(call, w->prompt, w->arguments);
 }
 
 static void
@@ -93,12 +106,14 @@ on_get(struct mcp_request *r, const struct mcp_context *c)
 
 	if (arguments == NULL)
 		arguments = json_object();
-	if (!json_is_string(name) || !json_is_object(arguments)) {
+	if (!json_is_string(name)) {
 		request_error(r, MCP_INVALID_PARAMS,
-		    json_is_string(name) ?
-			"params.arguments must be an object" :
-			"params.name must be the name of a prompt",
-		    NULL);
+		    "params.name must be the name of a prompt", NULL);
+		return;
+	}
+	if (!json_is_object(arguments)) {
+		request_error(r, MCP_INVALID_PARAMS,
+		    "params.arguments must be an object", NULL);
 		return;
 	}
 	work.arguments = arguments;

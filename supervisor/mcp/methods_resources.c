@@ -97,12 +97,25 @@ shape_contents(const struct era_revision *rev, json_t *result)
 }
 
 static void
+repeat_read(struct mcp_call *call, const void *thing, json_t *uri)
+{
+	const struct mcp *m = thing;
+
+	mcp_call_set_shape(call, shape_contents);
+	m->resource_ops->read(call, json_string_value(uri), m->resource_arg);
+}
+
+static const struct call_repeat read_repeat = {
+    .method = "resources/read", .run = repeat_read};
+
+static void
 run_read(struct mcp_call *call, void *arg)
 {
 	const struct resource_work *w = arg;
+	AUTO(auto_json) json_t *uri = json_string(w->text);
 
-	mcp_call_set_shape(call, shape_contents);
-	w->m->resource_ops->read(call, w->text, w->m->resource_arg);
+	if (mcp_call_set_repeat(call, &read_repeat, w->m, w->text, uri))
+		repeat_read(call, w->m, uri);
 }
 
 static void

@@ -75,12 +75,35 @@ struct tool_work {
 };
 
 static void
+repeat_tool(struct mcp_call *call, const void *thing, json_t *arguments)
+{
+	const struct registry_tool *tool = thing;
+
+	tool->on_call(call, arguments, tool->arg);
+}
+
+/* The model sees it, and may do without. */
+static void
+refuse_tool(struct mcp_call *call, const char *why)
+{
+	struct mcp_content *content = mcp_content_new();
+
+	mcp_content_text(content, why, strlen(why));
+	mcp_call_result(call, content, MCP_TOOL_FAILED);
+}
+
+static const struct call_repeat tool_repeat = {
+    .method = "tools/call", .run = repeat_tool, .refuse = refuse_tool};
+
+static void
 run_tool(struct mcp_call *call, void *arg)
 {
 	const struct tool_work *w = arg;
 
 	mcp_call_set_task(call, &w->task);
-	w->tool->on_call(call, w->arguments, w->tool->arg);
+	if (mcp_call_set_repeat(
+		call, &tool_repeat, w->tool, w->tool->name, w->arguments))
+		repeat_tool(call, w->tool, w->arguments);
 }
 
 static void

@@ -56,7 +56,8 @@ enum mcp_level { /* RFC 5424, most severe last */
  * is taken over.  Left out, as progress is, when the client does not read. */
 void mcp_call_log(
     struct mcp_call *c, enum mcp_level level, const char *logger, json_t *data);
-/* mcp_call_progress - progress with a total; mcp_call_base's has none */
+/* mcp_call_progress - progress with a total (NAN: it is not known);
+ * mcp_call_base's has none */
 void mcp_call_progress(
     struct mcp_call *c, double done, double total, const char *text);
 
@@ -66,7 +67,11 @@ void mcp_call_progress(
  * library waits for their responses; since 2026-07-28 they are a result,
  * input_required, and the client sends the whole request again (MRTR).  The
  * function sees the same: it ends its call with questions, and is called anew
- * with their answers.
+ * with their answers.  A tool, a prompt and the reading of a resource may ask.
+ *
+ * A client that answers with an error, or not within ten minutes, or that takes
+ * no event stream, ends the call: as a failed result of a tool, else as an
+ * error.  So does one that leaves or cancels, without an answer.
  */
 enum mcp_can { /* what the client declared */
 	MCP_CAN_ELICIT,
@@ -75,20 +80,27 @@ enum mcp_can { /* what the client declared */
 	MCP_CAN_TASKS,     /* the extension of 2026-07-28 */
 	MCP_CAN_ELICIT_URL /* elicitation in mode "url" */
 };
+/* mcp_call_can - it may be asked this, or given a task.  A client whose request
+ * has more than 64 KiB is asked nothing. */
 bool mcp_call_can(const struct mcp_call *c, enum mcp_can what);
 /*
  * mcp_call_ask - end this call with questions
  *
  *	questions	{"KEY": {"method": "elicitation/create", "params": {}}};
  *			taken over; may be empty when there is a state
- *	state		text for the next call, or NULL.  In 2026-07-28 it goes
- *			by the client, under a MAC that binds it to principal,
- *			method, name and arguments, and to an hour
+ *	state		text for the next call, MCP_STATE_MAX bytes at most, or
+ *			NULL.  In 2026-07-28 it goes by the client, who can read
+ *			it, under a MAC that binds it to principal, method,
+ *			name and arguments, and to an hour
+ *
+ * A client that has not declared what a question needs ends it as
+ * mcp_call_need does.
  */
 #define MCP_STATE_MAX 4096
 void mcp_call_ask(struct mcp_call *c, json_t *questions, const char *state);
 /* mcp_call_answers - {"KEY": RESULT} of what was asked; NULL: a first call.
- * What a client answered is not checked.  mcp_call_state - NULL: none */
+ * What a client answered is not checked, but for each RESULT being an object.
+ * mcp_call_state - NULL: none */
 const json_t *mcp_call_answers(const struct mcp_call *c);
 const char *mcp_call_state(const struct mcp_call *c);
 /* mcp_call_need - end the call: it cannot be served for a client without this

@@ -21,6 +21,7 @@ struct mcp_context {
 	const struct session *session;
 	const struct era_revision *rev; /* NULL: initialize */
 	unsigned int client_can;        /* what it declared (can.h) */
+	size_t body_len;                /* of the HTTP request */
 	struct principal *who;
 	const char *request_id;  /* of the transport */
 	const char *origin;      /* likewise; may be NULL */

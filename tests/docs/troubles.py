@@ -30,6 +30,8 @@ SAYING = {
     "http_error": ("supervisor/*/*.c",),
     "refuse": ("supervisor/front/*.c", "supervisor/mcp/*.c"),
     "request_error": ("supervisor/mcp/*.c",),
+    "mcp_call_error": ("supervisor/mcp/*.c",),
+    "call_refuse": ("supervisor/mcp/mcp_call.c",),
     "path_fail": ("supervisor/mcp/*.c",),
     "snprintf": ("supervisor/front/check.c", "supervisor/front/mcp_endpoint.c",
                  "supervisor/front/spans.c"),
@@ -68,6 +70,13 @@ INTERNAL_TEXTS = (
     "the supervisor named no instance: restart the server",
     "the engine cannot do what the link … needs",
     "database: a run of no known state", "database: \"…\" is no …",
+    "prompt …: …", "more than … prompts", "prompt … is there twice",
+    "a prompt's name must have 1 to … bytes",
+    "questions to a client are an object of at most …",
+    "question … is none that a client is asked",
+    "the client has not declared what question … needs",
+    "there is nothing to ask, or the method asks no questions",
+    "internal error",
     "too many files at a time", "database: a sandbox of no known state",
 )
 

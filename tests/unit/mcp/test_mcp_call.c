@@ -1,4 +1,6 @@
 /* The life of a tool call: its result, streams, progress, bounds. */
+#include <math.h>
+
 #include "tests/unit/mcp/call_ground.h"
 
 #include "supervisor/mcp/mcp_call.h"
@@ -161,6 +163,31 @@ TEST(progress_that_does_not_grow_is_left_out)
 	assert_int_equal(a.nevents, 3);
 	fake_fail(fake_held[0], "e");
 	fake_expect_has(a.event[3], "\"isError\":true");
+	fake_clear(&a);
+}
+
+TEST(progress_may_have_a_total_and_fractions)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
+	mcp_call_progress(fake_held[0], 0, 100, NULL);
+	fake_expect_has(a.event[0], "\"progress\":0,\"total\":100}");
+	mcp_call_progress(fake_held[0], 0.5, 0.75, "half");
+	fake_expect_has(a.event[1],
+	    "\"progress\":0.5,\"total\":0.75,\"message\":\"half\"}");
+	mcp_call_progress(fake_held[0], 0.5, 1, NULL);
+	mcp_call_progress(fake_held[0], 0.25, 1, NULL);
+	mcp_call_progress(fake_held[0], NAN, 1, NULL);
+	mcp_call_progress(fake_held[0], INFINITY, 1, NULL);
+	assert_int_equal(a.nevents, 2);
+	mcp_call_progress(fake_held[0], 50, NAN, NULL);
+	fake_expect_has(a.event[2], "\"progress\":50}");
+	fake_progress(fake_held[0], 50, NULL);
+	fake_progress(fake_held[0], 51, NULL);
+	assert_int_equal(a.nevents, 4);
+	fake_done(fake_held[0], "", NULL);
 	fake_clear(&a);
 }
 
