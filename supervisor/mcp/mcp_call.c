@@ -534,6 +534,20 @@ mcp_call_result(
 		request_answer(r, result);
 }
 
+/* A result that may be written to: its offer may hold it, and what is in it,
+ * to answer with again. */
+static json_t *
+own_result(json_t *result)
+{
+	json_t *mine = json_copy(result);
+	json_t *meta = json_object_get(mine, "_meta");
+
+	if (meta != NULL)
+		json_object_set_new(mine, "_meta", json_copy(meta));
+	json_decref(result);
+	return mine;
+}
+
 void
 mcp_call_answer(struct mcp_call *c, json_t *result)
 {
@@ -547,7 +561,7 @@ mcp_call_answer(struct mcp_call *c, json_t *result)
 	}
 	r = call_end(c);
 	if (r != NULL)
-		request_answer(r, result);
+		request_answer(r, own_result(result));
 	else
 		json_decref(result);
 }

@@ -454,6 +454,26 @@ TEST(a_function_may_need_a_capability)
 	fake_clear(&a);
 }
 
+TEST(a_result_that_its_offer_holds_stays_as_it_is)
+{
+	struct ground *g = *state;
+	AUTO(auto_json)
+	json_t *held =
+	    json_pack("{s:[], s:{s:i}}", "contents", "_meta", "x", 1);
+	AUTO(auto_free) char *text = NULL;
+	struct fake_answer a;
+
+	asker.waits = true;
+	ask_as(g->m, &fake_alice, "resources/read", "{\"uri\":\"x://y\"}", &a);
+	mcp_call_answer(asker.held, json_incref(held));
+	fake_expect(&a, 200, 0);
+	fake_expect_has(a.body, "\"resultType\":\"complete\"");
+	fake_expect_has(a.body, "serverInfo");
+	text = js_dump(held);
+	assert_string_equal(text, "{\"contents\":[],\"_meta\":{\"x\":1}}");
+	fake_clear(&a);
+}
+
 TEST(a_resource_that_is_not_there_is_a_bad_parameter)
 {
 	struct ground *g = *state;
