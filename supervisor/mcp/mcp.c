@@ -5,7 +5,7 @@
  * the envelope (rpc.h), and by the body the revision (era.h).  A message of
  * 2026-07-28 says itself who asks (modern.h); of older revisions the session
  * does.  Then comes the method (provider.h).  A request that waits stays behind
- * as the exchange's waiter.
+ * as the exchange's waiter; a batch is several of them (batch.h).
  */
 #include "supervisor/mcp/mcp.h"
 
@@ -13,6 +13,7 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
+#include "supervisor/mcp/batch.h"
 #include "supervisor/mcp/level.h"
 #include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
@@ -55,6 +56,7 @@ mcp_new(const struct mcp_config *config)
 	m->questions = question_book_new();
 	TAILQ_INIT(&m->exchanges);
 	LIST_INIT(&m->streams);
+	LIST_INIT(&m->batches);
 	return m;
 }
 
@@ -74,6 +76,7 @@ mcp_free(struct mcp *m)
 	mcp_call_orphan_all(m); /* first: nothing is cancelled */
 	while ((x = TAILQ_FIRST(&m->exchanges)) != NULL)
 		exchange_abandon(x);
+	batch_free_all(m);
 	registry_free(m->registry);
 	prompts_free(m->prompts);
 	question_book_free(m->questions);
@@ -161,7 +164,7 @@ mcp_message_method(const struct mcp_message *message)
 
 #define REVISION_MAX 64 /* bytes of a bad one that are repeated */
 
-/* One HTTP request on its way down. */
+/* One HTTP request on its way down, or one message of its batch. */
 struct visit {
 	struct mcp *m;
 	struct mcp_exchange *x;
@@ -446,6 +449,96 @@ handle_modern(struct visit *v)
 	}
 }
 
+/* ---- batches (MCP 2025-03-26) */
+
+/* Also what is no message of a batch: it is refused as a whole, before any of
+ * it is done. */
+static int
+read_part(const struct rpc_message *batch, size_t i, struct rpc_message *out,
+    struct err *e)
+{
+	if (rpc_read(json_array_get(batch->root, i), out, e) != 0)
+		return err_wrap(e, "message %zu of the batch", i + 1);
+	if (era_claim(out->params) != NULL)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "message %zu of the batch is of a revision without "
+		    "batches: send it alone",
+		    i + 1);
+	if (out->kind == RPC_REQUEST && strcmp(out->method, "initialize") == 0)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "initialize must not be in a batch: send it alone");
+	return 0;
+}
+
+static bool
+is_for_batches(struct visit *v)
+{
+	if (v->http->session_id != NULL &&
+	    !era_is_modern(v->http->protocol_version)) {
+		if (!find_session(v) || !check_header(v))
+			return false;
+		if (era_has(v->session.rev, ERA_BATCH))
+			return true;
+	}
+	refuse(v, 400, MCP_INVALID_REQUEST,
+	    "a batch, which only sessions of 2025-03-26 may send: send one "
+	    "message per POST",
+	    NULL);
+	return false;
+}
+
+static void
+handle_part(
+    const struct visit *whole, struct mcp_batch *b, struct rpc_message *one)
+{
+	struct visit v = *whole;
+
+	v.message = *one;
+	if (one->kind == RPC_REQUEST) {
+		v.x = batch_add(b, one->id);
+		exchange_pin(v.x);
+		on_request(&v, &v.session);
+		(void)exchange_unpin(v.x);
+	} else if (one->kind == RPC_NOTIFICATION) {
+		on_notification(&v);
+	}
+	*one = v.message; /* without what was taken over */
+}
+
+static void
+handle_parts(struct visit *v, struct rpc_message *all, size_t n)
+{
+	struct mcp_batch *b;
+
+	if (!is_for_batches(v))
+		return;
+	b = batch_new(v->x);
+	for (size_t i = 0; i < n; i++) {
+		all[i].removed = json_incref(v->message.removed);
+		handle_part(v, b, &all[i]);
+	}
+	batch_close(b);
+}
+
+static void
+handle_batch(struct visit *v)
+{
+	const size_t n = json_array_size(v->message.root);
+	struct rpc_message *all = xcalloc(n, sizeof(*all));
+	struct err e;
+	int code = 0;
+
+	for (size_t i = 0; i < n && code == 0; i++)
+		code = read_part(&v->message, i, &all[i], &e);
+	if (code != 0)
+		refuse(v, 400, MCP_INVALID_REQUEST, e.msg, NULL);
+	else
+		handle_parts(v, all, n);
+	for (size_t i = 0; i < n; i++)
+		rpc_clear(&all[i]);
+	free(all);
+}
+
 /* ---- a POST */
 
 static void
@@ -528,6 +621,8 @@ handle_post(struct visit *v)
 	code = take_message(v, &e);
 	if (code != 0)
 		refuse(v, 400, code, e.msg, NULL);
+	else if (v->message.kind == RPC_BATCH)
+		handle_batch(v);
 	else
 		handle_message(v);
 	if (v->http->message != NULL)

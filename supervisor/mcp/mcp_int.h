@@ -16,6 +16,7 @@ struct question_book;
 struct mcp_task_ops;
 TAILQ_HEAD(exchange_list, mcp_exchange);
 LIST_HEAD(stream_list, mcp_exchange);
+LIST_HEAD(batch_list, mcp_batch);
 
 struct mcp {
 	const char *name, *title, *version, *instructions; /* as configured */
@@ -38,6 +39,7 @@ struct mcp {
 	void *task_arg;
 	struct exchange_list exchanges; /* not answered yet, oldest first */
 	struct stream_list streams;     /* of them, with an event stream */
+	struct batch_list batches;      /* not answered yet */
 	uint32_t heartbeat_ms;
 };
 

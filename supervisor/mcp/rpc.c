@@ -1,9 +1,9 @@
 /*
  * rpc.c - JSON-RPC envelopes, read and written
  *
- * Order of reading: how deep, how many values, is it JSON, an object and no
- * batch, then by "method" a call (request or notification) or a response.  The
- * id is read first, so that every later complaint can carry it.
+ * Order of reading: how deep, how many values, is it JSON, an object or a
+ * batch of them, then by "method" a call (request or notification) or a
+ * response.  The id is read first, so that every later complaint can carry it.
  */
 #include "supervisor/mcp/rpc.h"
 
@@ -110,13 +110,33 @@ read_call(struct rpc_message *m, const json_t *method, struct err *e)
 }
 
 static int
+read_batch(struct rpc_message *m, struct err *e)
+{
+	const json_t *message;
+	size_t i;
+
+	m->kind = RPC_BATCH;
+	if (json_array_size(m->root) == 0)
+		return err_set(e, MCP_INVALID_REQUEST, "the batch is empty");
+	if (json_array_size(m->root) > RPC_BATCH_MAX)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "a batch of %zu messages: send at most %d at once",
+		    json_array_size(m->root), RPC_BATCH_MAX);
+	json_array_foreach (m->root, i, message)
+		if (!json_is_object(message))
+			return err_set(e, MCP_INVALID_REQUEST,
+			    "message %zu of the batch is no JSON object",
+			    i + 1);
+	return 0;
+}
+
+static int
 read_message(struct rpc_message *m, struct err *e)
 {
 	const json_t *method;
 
 	if (json_is_array(m->root))
-		return err_set(e, MCP_INVALID_REQUEST,
-		    "batches are not supported: send one message per POST");
+		return read_batch(m, e);
 	if (!json_is_object(m->root))
 		return err_set(
 		    e, MCP_INVALID_REQUEST, "the body must be a JSON object");
@@ -160,6 +180,13 @@ rpc_parse(const void *body, size_t len, struct rpc_message *out, struct err *e)
 	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
 	if (out->root == NULL)
 		return not_json(&je, e);
+	return read_message(out, e);
+}
+
+int
+rpc_read(json_t *value, struct rpc_message *out, struct err *e)
+{
+	*out = (struct rpc_message){.root = json_incref(value)};
 	return read_message(out, e);
 }
 

@@ -16,11 +16,13 @@
 #define RPC_DEPTH_MAX 128     /* nested objects and arrays in a body */
 #define RPC_VALUES_MAX 100000 /* values in a body */
 #define RPC_STRING_MAX 256    /* bytes of a string id */
+#define RPC_BATCH_MAX 100     /* messages in a batch */
 
 enum rpc_kind {
 	RPC_REQUEST,
 	RPC_NOTIFICATION,
-	RPC_RESPONSE
+	RPC_RESPONSE,
+	RPC_BATCH /* 1 to RPC_BATCH_MAX objects: root; rpc_read reads each */
 };
 
 struct rpc_message {
@@ -36,7 +38,7 @@ struct rpc_message {
 };
 
 /*
- * rpc_parse - read one message
+ * rpc_parse - read a body: one message, or several
  *
  * Returns 0, or MCP_PARSE_ERROR or MCP_INVALID_REQUEST with the text for the
  * client in *e.  out is always to be cleared; out->id is there after a
@@ -44,6 +46,8 @@ struct rpc_message {
  */
 int rpc_parse(const void *body, size_t len, struct rpc_message *out,
     struct err *e) MUSTCHECK;
+/* rpc_read - the same for a message of a batch; value gets a reference */
+int rpc_read(json_t *value, struct rpc_message *out, struct err *e) MUSTCHECK;
 void rpc_clear(struct rpc_message *m);
 
 /* Texts to send, the caller's to free.  id, result, params: JSON text.

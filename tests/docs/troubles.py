@@ -32,6 +32,7 @@ SAYING = {
     "request_error": ("supervisor/mcp/*.c",),
     "mcp_call_error": ("supervisor/mcp/*.c",),
     "call_refuse": ("supervisor/mcp/mcp_call.c",),
+    "rpc_error": ("supervisor/mcp/*.c",),
     "path_fail": ("supervisor/mcp/*.c",),
     "snprintf": ("supervisor/front/check.c", "supervisor/front/mcp_endpoint.c",
                  "supervisor/front/spans.c"),
@@ -58,6 +59,7 @@ INTERNAL = {
     "worker/link/link.c": "told as a lost sandbox",
 }
 INTERNAL_TEXTS = (
+    "there is no stream for this batch",
     "tool … has no definition", "…: its name must be …",
     "… tool definitions for … functions", "languages.json: …",
     "no definition may name the setting …",

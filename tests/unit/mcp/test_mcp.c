@@ -1,24 +1,6 @@
 /* The ladder: what each kind of HTTP request is answered. */
 #include "tests/unit/mcp/ladder.h"
 
-TEST(batches_are_refused)
-{
-	char *s = fake_session(*state);
-	struct fake_client c = fake_client(s);
-	struct fake_answer a;
-
-	fake_ask(*state, &c, "[" PING "," NOTIFY "," LIST "]", 400,
-	    MCP_INVALID_REQUEST);
-	fake_ask(*state, &c, "[]", 400, MCP_INVALID_REQUEST);
-	c.session = NULL;
-	fake_post(*state, &c, "[" FAKE_INITIALIZE("2025-11-25") "]", &a);
-	fake_expect(&a, 400, MCP_INVALID_REQUEST);
-	assert_null(a.session);
-	assert_null(json_object_get(fake_seen, "id"));
-	fake_clear(&a);
-	free(s);
-}
-
 TEST(broken_bodies_are_refused_and_the_session_goes_on)
 {
 	static const struct {

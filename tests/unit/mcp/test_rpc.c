@@ -135,7 +135,7 @@ TEST(json_that_is_no_message_is_an_invalid_request)
 	expect("null", MCP_INVALID_REQUEST, NULL);
 	expect("{}", MCP_INVALID_REQUEST, NULL);
 	expect("[]", MCP_INVALID_REQUEST, NULL);
-	expect("[" PING("1") "]", MCP_INVALID_REQUEST, NULL);
+	expect("[" PING("1") ",7]", MCP_INVALID_REQUEST, NULL);
 	expect("{\"jsonrpc\":\"2.0\",\"id\":1}", MCP_INVALID_REQUEST, "1");
 	expect("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
 	    MCP_INVALID_REQUEST, "1");
@@ -145,6 +145,56 @@ TEST(json_that_is_no_message_is_an_invalid_request)
 	    MCP_INVALID_REQUEST, "1");
 	expect("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pi\\u0000ng\"}",
 	    MCP_INVALID_REQUEST, "1");
+}
+
+TEST(a_batch_is_read_message_by_message)
+{
+	static const char text[] =
+	    "[" PING("1") ",{\"jsonrpc\":\"2.0\",\"id\":1.5,"
+			  "\"method\":\"ping\"}]";
+	struct rpc_message all, one;
+	struct err e;
+
+	assert_int_equal(rpc_parse(text, strlen(text), &all, &e), 0);
+	assert_int_equal(all.kind, RPC_BATCH);
+	assert_null(all.method);
+	assert_int_equal(rpc_read(json_array_get(all.root, 0), &one, &e), 0);
+	assert_int_equal(one.kind, RPC_REQUEST);
+	assert_string_equal(one.id, "1");
+	rpc_clear(&one);
+	assert_int_equal(rpc_read(json_array_get(all.root, 1), &one, &e),
+	    MCP_INVALID_REQUEST);
+	rpc_clear(&one);
+	rpc_clear(&all);
+}
+
+static int
+parse_batch(int n, struct err *e)
+{
+	char *text = xmalloc((size_t)n * 3 + 2);
+	struct rpc_message all;
+	char *p = text;
+	int rc;
+
+	for (int i = 0; i < n; i++)
+		p = stpcpy(p, i == 0 ? "[{}" : ",{}");
+	memcpy(p, "]", 2);
+	rc = rpc_parse(text, strlen(text), &all, e);
+	rpc_clear(&all);
+	free(text);
+	return rc;
+}
+
+TEST(a_batch_is_bounded)
+{
+	struct err e;
+
+	assert_int_equal(parse_batch(RPC_BATCH_MAX, &e), 0);
+	assert_int_equal(
+	    parse_batch(RPC_BATCH_MAX + 1, &e), MCP_INVALID_REQUEST);
+	assert_int_equal(parse_batch(10000, &e), MCP_INVALID_REQUEST);
+	assert_string_equal(
+	    e.msg, "a batch of 10000 messages: send at most 100 at once");
 }
 
 TEST(deep_nesting_is_refused_before_the_parser_sees_it)
