@@ -16,12 +16,18 @@
 
 /* ---- requests */
 
+/* header: MCP-Protocol-Version, or NULL */
 static int
-check_claim(const json_t *claim, const struct era_revision **rev, struct err *e)
+check_claim(const json_t *claim, const char *header,
+    const struct era_revision **rev, struct err *e)
 {
 	if (!json_is_string(claim))
 		return err_set(e, MCP_INVALID_PARAMS,
 		    "params._meta: " ERA_CLAIM " must be a string");
+	if (header != NULL && strcmp(header, json_string_value(claim)) != 0)
+		return err_set(e, MCP_HEADER_MISMATCH,
+		    "MCP-Protocol-Version is not the revision that "
+		    "params._meta claims");
 	*rev = era_find_served(json_string_value(claim));
 	if (*rev == NULL || !era_has(*rev, ERA_STATELESS))
 		return err_set(e, MCP_VERSION_UNSUPPORTED,
@@ -52,18 +58,11 @@ check_envelope(const json_t *meta, struct err *e)
 	return 0;
 }
 
-/* claim NULL: it makes none. */
 static int
-check_agreement(const struct rpc_message *message, const struct mcp_http *http,
-    const json_t *claim, struct err *e)
+check_method(
+    const struct rpc_message *message, const char *header, struct err *e)
 {
-	if (http->protocol_version != NULL && claim != NULL &&
-	    strcmp(http->protocol_version, json_string_value(claim)) != 0)
-		return err_set(e, MCP_HEADER_MISMATCH,
-		    "MCP-Protocol-Version is not the revision that "
-		    "params._meta claims");
-	if (http->mcp_method != NULL &&
-	    strcmp(http->mcp_method, message->method) != 0)
+	if (header != NULL && strcmp(header, message->method) != 0)
 		return err_set(e, MCP_HEADER_MISMATCH,
 		    "Mcp-Method is not the method of the body");
 	return 0;
@@ -91,8 +90,9 @@ read_request(const struct rpc_message *message, const struct mcp_http *http,
 	const struct era_revision *rev;
 	char name[CALL_CLIENT_MAX + 1];
 
-	if (check_claim(claim, &rev, e) != 0 || check_envelope(meta, e) != 0 ||
-	    check_agreement(message, http, claim, e) != 0 ||
+	if (check_claim(claim, http->protocol_version, &rev, e) != 0 ||
+	    check_envelope(meta, e) != 0 ||
+	    check_method(message, http->mcp_method, e) != 0 ||
 	    check_presence(http, e) != 0)
 		return e->code;
 	client_name(json_object_get(meta, CLIENT_INFO), name);
@@ -110,9 +110,10 @@ modern_read(const struct rpc_message *message, const struct mcp_http *http,
 
 	if (message->kind == RPC_REQUEST)
 		return read_request(message, http, out, e);
-	if (claim != NULL && check_claim(claim, &rev, e) != 0)
+	if (claim != NULL &&
+	    check_claim(claim, http->protocol_version, &rev, e) != 0)
 		return e->code;
-	return check_agreement(message, http, claim, e);
+	return check_method(message, http->mcp_method, e);
 }
 
 /* By which member of params a method names its object, and which other one is

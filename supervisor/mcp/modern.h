@@ -7,8 +7,8 @@
  * methods, how long a copy of it is good.
  *
  * The order of the checks is that of the official server, but that the claimed
- * revision comes first: whoever asks by a later one, with another envelope,
- * learns which are served.  The capability that a handler needs is known to the
+ * revision comes first (and the header that repeats it): whoever asks by a
+ * later one, with another envelope, learns which are served.  The capability that a handler needs is known to the
  * handler alone, so it comes after the headers of a tool's own parameters.
  */
 #ifndef MCP_MODERN_H

@@ -126,6 +126,11 @@ TEST(a_header_that_disagrees_with_the_body_is_refused)
 	c.version = "2025-11-25";
 	expect_refused(
 	    *state, &c, MODERN("tools/list", ""), 400, MCP_HEADER_MISMATCH);
+	/* Before it is asked whether what the body claims is served. */
+	expect_refused(*state, &c,
+	    LISTING("\"io.modelcontextprotocol/protocolVersion\":"
+		    "\"2027-01-01\""),
+	    400, MCP_HEADER_MISMATCH);
 	c = fake_modern("Tools/list", NULL);
 	expect_refused(
 	    *state, &c, MODERN("tools/list", ""), 400, MCP_HEADER_MISMATCH);
