@@ -104,6 +104,14 @@ adapted_on_stream_end(void *handle)
 	http_stream_end(x);
 }
 
+static void
+adapted_on_watch(void *handle)
+{
+	const struct adapted *p = handle;
+
+	http_watch(p->x);
+}
+
 static const struct mcp_transport_ops adapted_ops = {
     .reply = adapted_on_reply,
     .stream_take = adapted_on_stream_take,
@@ -111,6 +119,7 @@ static const struct mcp_transport_ops adapted_ops = {
     .stream_write = adapted_on_stream_write,
     .stream_pending = adapted_on_stream_pending,
     .stream_end = adapted_on_stream_end,
+    .watch = adapted_on_watch,
 };
 
 /* ---- what a client says */

@@ -206,8 +206,12 @@ bool http_peer_user(const struct http_exchange *x, uid_t *user);
 void http_set_principal(struct http_exchange *x, struct principal *who);
 /* http_principal - NULL: nobody said */
 struct principal *http_principal(const struct http_exchange *x);
-/* http_hold - the handler will answer later; on_gone may be NULL */
+/* http_hold - the handler will answer later; on_gone may be NULL.  Unless it is
+ * watched, that a client left is seen when something is written to it */
 void http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg);
+/* http_watch - on_gone comes also while nothing of the answer is written, as
+ * soon as the client closes the connection or its side of it */
+void http_watch(const struct http_exchange *x);
 bool http_is_gone(const struct http_exchange *x);
 /* http_is_guest - all connections_max are taken, and this is one of the few
  * beyond: only what is cheap and must work even then is to be answered, the

@@ -306,6 +306,21 @@ http_conn_write_now(const struct http_conn *c)
 		event_active(ev, EV_WRITE, 0);
 }
 
+/* evhttp reads nothing between a request and the first byte of its answer, and
+ * so does not see that the client closed.  What it would see it by stays: the
+ * callbacks that it sets itself once it writes. */
+void
+http_conn_watch(const struct http_conn *c)
+{
+	bufferevent_data_cb on_read, on_write;
+	bufferevent_event_cb on_event;
+	void *arg;
+
+	bufferevent_getcb(c->bev, &on_read, &on_write, &on_event, &arg);
+	bufferevent_setcb(c->bev, NULL, on_write, on_event, arg);
+	(void)bufferevent_enable(c->bev, EV_READ);
+}
+
 /* The answer is out; evhttp closes or waits for the next request. */
 void
 http_conn_request_done_cb(struct evhttp_request *req, void *arg)

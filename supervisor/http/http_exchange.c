@@ -444,6 +444,13 @@ http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg)
 }
 
 void
+http_watch(const struct http_exchange *x)
+{
+	if (x->conn != NULL && !x->streaming)
+		http_conn_watch(x->conn);
+}
+
+void
 http_add_header(struct http_exchange *x, const char *name, const char *value)
 {
 	if (x->req == NULL)

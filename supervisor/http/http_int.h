@@ -247,6 +247,8 @@ struct http_conn *http_conn_of(
     const struct http_server *s, const struct evhttp_request *req);
 void http_conn_set_state(struct http_conn *c, enum http_conn_state state);
 void http_conn_request_done_cb(struct evhttp_request *req, void *arg);
+/* http_conn_watch - while BUSY: see that the client closes */
+void http_conn_watch(const struct http_conn *c);
 void http_conn_write_now(const struct http_conn *c); /* what its output has */
 
 /* http_out.c */

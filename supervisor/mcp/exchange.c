@@ -285,6 +285,13 @@ exchange_hang_up(struct mcp_exchange *x, uint32_t retry_ms)
 	return true;
 }
 
+void
+exchange_watch(struct mcp_exchange *x)
+{
+	if (x->ops->watch != NULL)
+		x->ops->watch(x->handle);
+}
+
 static void
 beat(struct mcp *m, uint64_t now_ms)
 {

@@ -99,6 +99,8 @@ void exchange_stream_open(struct mcp_exchange *x);
 bool exchange_has_room(const struct mcp_exchange *x);
 void exchange_send(struct mcp_exchange *x, const char *text);
 
+/* exchange_watch - that the client leaves is to be noticed at once */
+void exchange_watch(struct mcp_exchange *x);
 /* exchange_tick - mcp_tick's part: opens the streams of requests that wait for
  * long, and writes signs of life into silent ones */
 void exchange_tick(struct mcp *m, uint64_t mono_ms);

@@ -427,6 +427,8 @@ on_modern_request(struct visit *v)
 	r = take_request(v);
 	request_set_modern(r, v->message.method);
 	method->on(r, &c);
+	if (!v->x->ended) /* and so it waits */
+		exchange_watch(v->x);
 }
 
 /* No notification of this revision means anything to a server over HTTP: to

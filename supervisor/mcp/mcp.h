@@ -106,6 +106,9 @@ struct mcp_transport_ops {
 	/* Bytes of the stream that its client has not taken yet. */
 	size_t (*stream_pending)(void *handle);
 	void (*stream_end)(void *handle);
+	/* That the client leaves counts now, also before anything is written
+	 * to it: call mcp_client_gone at once.  NULL: it is always noticed. */
+	void (*watch)(void *handle);
 };
 
 /*

@@ -8,8 +8,9 @@
  *
  * The order of the checks is that of the official server, but that the claimed
  * revision comes first (and the header that repeats it): whoever asks by a
- * later one, with another envelope, learns which are served.  The capability that a handler needs is known to the
- * handler alone, so it comes after the headers of a tool's own parameters.
+ * later one, with another envelope, learns which are served.  The capability
+ * that a handler needs is known to the handler alone, so it comes after the
+ * headers of a tool's own parameters.
  */
 #ifndef MCP_MODERN_H
 #define MCP_MODERN_H

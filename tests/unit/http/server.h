@@ -101,6 +101,9 @@ server_request_cb(struct http_exchange *x, void *arg)
 		http_reply(x, 200, "text/plain", body, n);
 	} else if (strcmp(path, "/hold") == 0) {
 		server_hold(s, x);
+	} else if (strcmp(path, "/watch") == 0) {
+		server_hold(s, x);
+		http_watch(x);
 	} else if (strcmp(path, "/stream") == 0) {
 		server_hold(s, x);
 		http_stream_start(x, NULL);

@@ -145,6 +145,17 @@ TEST_WITH(open_usual, close_all, a_late_answer_to_a_client_that_left_is_safe)
 	raw_ask(&c, server.base, GET("/next"), "/next");
 }
 
+TEST_WITH(open_usual, close_all, a_client_that_leaves_a_watched_one_is_noticed)
+{
+	raw_send(&c, server.base, GET("/watch"));
+	raw_wait_until(server.base, server.nheld == 1);
+	assert_int_equal(server.gone, 0);
+	raw_close(&c);
+	raw_wait_until(server.base, server.gone == 1);
+	assert_int_equal(server_connections(&server), 0);
+	http_reply(server.held[0], 200, "text/plain", "late", 4);
+}
+
 /* libevent 2.1 ends the process when a second request is read meanwhile. */
 TEST_WITH(open_usual, close_all, a_request_sent_while_one_is_held_waits)
 {
@@ -156,6 +167,21 @@ TEST_WITH(open_usual, close_all, a_request_sent_while_one_is_held_waits)
 	assert_int_equal(server.requests, 1);
 	http_reply(server.held[0], 200, "text/plain", "held", 4);
 	raw_wait_for(&c, server.base, "\r\n\r\n/third");
+	assert_int_equal(raw_count(&c, "HTTP/1.1 200"), 3);
+}
+
+/* Read by us, not by evhttp: it would end the process. */
+TEST_WITH(open_usual, close_all, a_request_sent_while_one_is_watched_waits)
+{
+	raw_send(&c, server.base, GET("/watch") GET("/second"));
+	raw_wait_until(server.base, server.nheld == 1);
+	raw_send(&c, server.base, GET("/third"));
+	for (unsigned int i = 0; i < 20; i++)
+		raw_turn(server.base);
+	assert_int_equal(server.requests, 1);
+	http_reply(server.held[0], 200, "text/plain", "held", 4);
+	raw_wait_for(&c, server.base, "\r\n\r\n/third");
+	assert_int_equal(server.gone, 0);
 	assert_int_equal(raw_count(&c, "HTTP/1.1 200"), 3);
 }
 

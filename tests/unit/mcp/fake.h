@@ -38,6 +38,7 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	unsigned int retry_ms;
 	int beats;                     /* comments that show life */
 	size_t pending;                /* what fake_pending_cb says */
+	int watches;                   /* calls of watch */
 	struct mcp_exchange *exchange; /* as mcp_handle returned */
 	const struct fake_line *lines; /* of its request */
 };
@@ -149,11 +150,20 @@ fake_end_cb(void *handle)
 	a->ends++;
 }
 
+static inline void
+fake_watch_cb(void *handle)
+{
+	struct fake_answer *a = handle;
+
+	a->watches++;
+}
+
 static const struct mcp_transport_ops fake_ops = {.reply = fake_reply_cb,
     .stream_start = fake_start_cb,
     .stream_write = fake_write_cb,
     .stream_pending = fake_pending_cb,
-    .stream_end = fake_end_cb};
+    .stream_end = fake_end_cb,
+    .watch = fake_watch_cb};
 
 static struct principal fake_alice = {
     .refs = 1, .tenant = {1}, .tenant_name = "one", .subject = "alice"};

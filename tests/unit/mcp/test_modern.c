@@ -384,6 +384,28 @@ TEST(a_client_that_leaves_cancels)
 	}
 }
 
+TEST(only_where_it_cancels_a_waiting_client_is_watched)
+{
+	struct fake_client c = fake_modern("tools/call", "slow");
+	char *s = fake_session(*state);
+	struct fake_answer a;
+
+	fake_post(*state, &c, MODERN_CALL("slow", "{}"), &a);
+	assert_int_equal(a.watches, 1);
+	fake_done(fake_held[0], "x", NULL);
+	fake_clear(&a);
+	c.name = "echo";
+	fake_post(*state, &c, MODERN_CALL("echo", "{}"), &a);
+	assert_int_equal(a.watches, 0);
+	fake_clear(&a);
+	c = fake_client(s);
+	fake_post(*state, &c, CALL("slow", "{}"), &a);
+	assert_int_equal(a.watches, 0);
+	fake_done(fake_held[1], "x", NULL);
+	fake_clear(&a);
+	free(s);
+}
+
 /* Its work goes on: the next server takes it up. */
 TEST(a_server_that_ends_cancels_nothing)
 {
