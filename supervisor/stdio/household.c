@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 
 #include <event2/event.h>
 
+#include "common/conf.h"
 #include "common/exit.h"
 #include "common/fd.h"
 #include "common/layout.h"
@@ -59,8 +62,7 @@ static NORETURN void
 become_server(const struct household *h, pid_t parent)
 {
 	char *argv[ARGS_MAX + 4];
-	static char bind[] = "BIND="
-			     "none";
+	static char bind[] = "BIND=" CONF_BIND_NONE;
 	size_t n = 0;
 
 	argv[n++] = h->program;
@@ -81,12 +83,29 @@ become_server(const struct household *h, pid_t parent)
 	_exit(EX_CONFIG);
 }
 
+static bool
+is_served(const struct household *h)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	union {
+		struct sockaddr_un *sun;
+		struct sockaddr *sa;
+	} p = {.sun = &sun};
+	AUTO(auto_close)
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	(void)snprintf(
+	    sun.sun_path, sizeof(sun.sun_path), "%s", h->socket_path);
+	return fd != -1 &&
+	    (connect(fd, p.sa, sizeof(sun)) == 0 || errno == EAGAIN);
+}
+
 void
 household_wake(struct household *h)
 {
 	pid_t parent = getpid();
 
-	if (h->pid != 0 || h->is_stopping)
+	if (h->pid != 0 || h->is_stopping || is_served(h))
 		return;
 	h->pid = fork();
 	if (h->pid == -1) {

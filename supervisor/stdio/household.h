@@ -36,8 +36,8 @@ int household_new(struct event_base *base, const char *program,
 void household_free(struct household *h); /* NULL is fine */
 /* household_socket - the path of its socket for connect(2), as long as h is */
 const char *household_socket(const struct household *h);
-/* household_wake - nobody listens there: start a server, unless one of ours
- * runs */
+/* household_wake - start a server, unless one of ours runs or somebody listens
+ * there */
 void household_wake(struct household *h);
 /* household_stop - SIGTERM; false: there is none.  on_end follows */
 bool household_stop(struct household *h);

@@ -237,7 +237,8 @@ read_token(char **out, struct err *e)
 	} else if (fd_read_file(path, TOKEN_MAX, out, &n, e) != 0) {
 		return err_wrap(e, "MCP_SANDBOXD_TOKEN_FILE");
 	}
-	(*out)[strcspn(*out, "\r\n")] = '\0';
+	for (n = strlen(*out); n > 0 && (*out)[n - 1] <= ' '; n--)
+		(*out)[n - 1] = '\0';
 	if (!header_is_plain(*out) || strchr(*out, ' ') != NULL)
 		return err_set(e, ERR_INVAL,
 		    "MCP_SANDBOXD_TOKEN or its file: a token is of visible "
@@ -354,6 +355,7 @@ main(int argc, char **argv)
 		    open_url(&p, &e) :
 		    open_household(&p, argv, &e)) != 0) {
 		log_error("%s", e.msg);
+		event_base_free(p.base);
 		return EX_CONFIG;
 	}
 	start(&p);

@@ -182,7 +182,8 @@ message_error_for(const char *id, const char *text, size_t n)
 	AUTO(auto_json) json_t *o = read_any(text, n);
 	const json_t *theirs = json_object_get(o, "id");
 
-	if (!json_is_object(json_object_get(o, "error")) ||
+	if (!json_is_integer(
+		json_object_get(json_object_get(o, "error"), "code")) ||
 	    (theirs != NULL && !json_is_null(theirs)))
 		return NULL;
 	(void)json_object_set_new(

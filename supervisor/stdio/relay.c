@@ -208,6 +208,17 @@ pause_for(struct relay *r, uint32_t least_ms)
 	timer_set_ms(r->again, ms < least_ms ? least_ms : ms);
 }
 
+/* Who tests it has no minute. */
+static uint32_t
+patience_ms(void)
+{
+	const char *text = getenv(RELAY_PATIENCE_VARIABLE);
+	long ms = text != NULL ? strtol(text, NULL, 10) : 0;
+
+	return ms > 0 && ms < RELAY_PATIENCE_MS ? (uint32_t)ms :
+						  RELAY_PATIENCE_MS;
+}
+
 /* false: for too long. */
 static bool
 has_patience(struct relay *r)
@@ -216,7 +227,7 @@ has_patience(struct relay *r)
 
 	if (r->down_at_ms == 0)
 		r->down_at_ms = now;
-	return is_listener(r) || now - r->down_at_ms < RELAY_PATIENCE_MS;
+	return is_listener(r) || now - r->down_at_ms < patience_ms();
 }
 
 /* A stream that can be taken up again. */
@@ -260,9 +271,9 @@ send_again(struct relay *r, const char *why)
 		return;
 	}
 	(void)snprintf(text, sizeof(text),
-	    "the server was not reached for %d s (%s); nothing was sent: start "
+	    "the server was not reached for %u s (%s); nothing was sent: start "
 	    "it, or see to MCP_SANDBOXD_URL, and ask again",
-	    RELAY_PATIENCE_MS / 1000, why);
+	    patience_ms() / 1000, why);
 	over(r, RELAY_FAILED, MESSAGE_UNREACHABLE, text);
 }
 

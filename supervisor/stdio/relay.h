@@ -27,6 +27,7 @@
 #define RELAY_PAUSE_MIN_MS 100
 #define RELAY_PAUSE_MAX_MS 2000
 #define RELAY_PATIENCE_MS 60000
+#define RELAY_PATIENCE_VARIABLE "MCP_SANDBOXD_STDIO_PATIENCE_MS" /* tests' */
 
 struct event_base;
 struct relay;

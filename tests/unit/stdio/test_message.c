@@ -159,7 +159,7 @@ TEST(an_error_of_the_servers_gets_the_id_it_lacks)
 	    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-1}}";
 	static const char null_id[] = "{\"id\":null,\"error\":{\"code\":-1}}";
 	static const char has[] = "{\"id\":5,\"error\":{\"code\":-1}}";
-	static const char none[] = "{\"error\":\"forbidden\"}";
+	static const char none[] = "{\"error\":{\"code\":\"forbidden\"}}";
 	AUTO(auto_free) char *a = message_error_for("7", lacks, strlen(lacks));
 	AUTO(auto_free)
 	char *b = message_error_for("7", null_id, strlen(null_id));
