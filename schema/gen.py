@@ -880,6 +880,7 @@ def seccomp_json(rules):
 # ---- clients: clients.txt
 
 CLIENTS_URL = "http://127.0.0.1:8080/mcp"
+CLIENTS_PROGRAM = "mcp-sandboxd"
 
 
 def read_clients(table):
@@ -915,7 +916,8 @@ def read_clients(table):
 
 def clients_markdown(page):
     def whole(lines):
-        return "\n".join(lines).strip("\n").replace("@URL@", CLIENTS_URL)
+        return "\n".join(lines).strip("\n").replace(
+            "@URL@", CLIENTS_URL).replace("@PROGRAM@", CLIENTS_PROGRAM)
     out = [whole(page.head), "", *markdown_table(
         ("client", "speaks", "waits at most", "name"),
         [(f"[{c.title}](#{c.title.lower().replace(' ', '-')})", c.speaks,

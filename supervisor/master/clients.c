@@ -1,11 +1,14 @@
 #include "supervisor/master/clients.h"
 
+#include <limits.h>
+
 #include "common/xmalloc.h"
 #include "supervisor/master/tlsfiles.h"
 
-#define MARK "@URL@"
+#define URL_MARK "@URL@"
+#define PROGRAM_MARK "@PROGRAM@"
 
-/* Made by schema/gen.py: texts for a terminal, URLs left open. */
+/* Made by schema/gen.py: texts for a terminal, marks left in. */
 static const struct client_text {
 	const char *name;
 	const char *text;
@@ -62,32 +65,67 @@ find_url(const struct conf *conf, char **url, struct err *e)
 	return 0;
 }
 
+/* Whoever starts it may have another PATH than this terminal. */
 static void
-print_text(const char *text, const char *url, FILE *f)
+find_program(char *out, size_t size)
 {
-	const char *mark;
+	ssize_t n = readlink("/proc/self/exe", out, size - 1);
 
-	while ((mark = strstr(text, MARK)) != NULL) {
-		(void)fprintf(f, "%.*s%s", (int)(mark - text), text, url);
-		text = mark + strlen(MARK);
+	if (n < 0)
+		(void)snprintf(out, size, "mcp-sandboxd");
+	else
+		out[n] = '\0';
+}
+
+/* It stands in a JSON string. */
+static void
+print_quoted(const char *text, FILE *f)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			(void)fputc('\\', f);
+		(void)fputc(*text, f);
 	}
-	(void)fputs(text, f);
+}
+
+static bool
+is_at(const char *text, const char *mark)
+{
+	return strncmp(text, mark, strlen(mark)) == 0;
+}
+
+static void
+print_text(const char *text, const char *url, const char *program, FILE *f)
+{
+	while (*text != '\0') {
+		if (is_at(text, URL_MARK)) {
+			(void)fputs(url, f);
+			text += strlen(URL_MARK);
+		} else if (is_at(text, PROGRAM_MARK)) {
+			print_quoted(program, f);
+			text += strlen(PROGRAM_MARK);
+		} else {
+			(void)fputc(*text++, f);
+		}
+	}
 }
 
 int
 clients_print(const char *name, const struct conf *conf, FILE *f, struct err *e)
 {
 	AUTO(auto_free) char *url = NULL;
+	char program[PATH_MAX];
 	bool first = true;
 
 	if (find_url(conf, &url, e) != 0)
 		return e->code;
+	find_program(program, sizeof(program));
 	for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
 		if (name != NULL && strcmp(clients[i].name, name) != 0)
 			continue;
 		if (!first)
 			(void)fputs("\n----\n\n", f);
-		print_text(clients[i].text, url, f);
+		print_text(clients[i].text, url, program, f);
 		first = false;
 	}
 	if (fflush(f) != 0 || ferror(f))

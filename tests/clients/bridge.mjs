@@ -1,7 +1,7 @@
 // bridge.mjs ENTRY - the official client by what ENTRY names or starts
 //
 // ENTRY is a server of a client's configuration: {"url": ...}, or for stdio
-// {"command": ..., "args": ...}.
+// {"command": ..., "args": ..., "env": ...}.
 // Prints what a program in a sandbox printed.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from

@@ -1,6 +1,7 @@
 """What docs/clients.md and "mcp-sandboxd clients" say."""
 import json
 import os
+import re
 
 import pytest
 
@@ -41,8 +42,10 @@ def test_all_are_printed_with_each_block_of_the_page(shell_env):
     done = clients(shell_env)
     assert done.returncode == 0 and done.stderr == ""
     assert len(blocks()) >= len(NAMES)
+    program = os.path.join(os.environ["MCP_SANDBOXD_BUILD"], "mcp-sandboxd")
     for block in blocks():
-        assert f"\n{block.text}" in done.stdout, block
+        text = block.text.replace('"mcp-sandboxd"', f'"{program}"')
+        assert f"\n{text}" in done.stdout, block
     for name in NAMES:
         assert f"({name}), by " in done.stdout
 
@@ -106,14 +109,23 @@ def test_the_greeting_and_readme_say_what_the_list_says(server):
 
 # Really connected: by what a client would start or call.
 
-@pytest.mark.parametrize("client", ["Any client", "Claude Desktop"])
-def test_the_official_client_connects(client, server, shell_env):
-    """By HTTP, and by the bridge for clients that speak stdio only."""
-    parsed, = section(client)
-    entry = json.loads(json.dumps(parsed["mcpServers"]["sandbox"]).replace(
-        SHOWN_AT, f"http://127.0.0.1:{server.port}"))
-    folder = os.environ["NODE_CLIENTS"]
-    done = run("node", os.path.join(TOP, "tests/clients/bridge.mjs"),
-               json.dumps(entry), cwd=folder, env=shell_env)
+def connects(entry, server, shell_env):
+    """The official client, by what an entry names or starts."""
+    entry = json.dumps(entry).replace(
+        SHOWN_AT, f"http://127.0.0.1:{server.port}")
+    done = run("node", os.path.join(TOP, "tests/clients/bridge.mjs"), entry,
+               cwd=os.environ["NODE_CLIENTS"], env=shell_env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "hello from there\n"
+
+
+@pytest.mark.parametrize("client", ["Any client", "Claude Desktop"])
+def test_the_official_client_connects(client, server, shell_env):
+    """By HTTP, and by mcp-sandboxd stdio for clients that start a command."""
+    parsed, = section(client)
+    connects(parsed["mcpServers"]["sandbox"], server, shell_env)
+
+
+def test_the_other_bridge_connects(server, shell_env):
+    words = re.search(r"`(npx -y mcp-remote [^`]+)`", read(PAGE))[1].split()
+    connects({"command": words[0], "args": words[1:]}, server, shell_env)
