@@ -106,6 +106,34 @@ function stepsOf(kind) {
         new URL(`/artifacts/${identifier}/${runId}/note.txt`, url));
       assert.equal(await answer.text(), "kept\n");
     }],
+    ["a run, its output and its file are resources", async () => {
+      const [runId] = RUN_ID.exec(await run(
+        "echo said; echo kept >/artifacts/note.txt"));
+      const base = `sandbox://runs/${runId}`;
+      const { resources } = await d.client.listResources();
+      assert.ok(resources.some(({ uri }) => uri === base));
+      const { resourceTemplates } = await d.client.listResourceTemplates();
+      assert.ok(resourceTemplates.length >= 3);
+      const read = async (uri) =>
+        (await d.client.readResource({ uri })).contents[0].text;
+      assert.equal(JSON.parse(await read(base)).state, "completed");
+      assert.match(await read(`${base}/output`), /^said$/m);
+      assert.equal(await read(`${base}/artifacts/note.txt`), "kept\n");
+      // SDK 2 makes one of the two codes that mean it.
+      await assert.rejects(read(`${base}/artifacts/none`),
+        ({ code }) => [-32002, -32602].includes(code));
+    }],
+    ["prompts are listed, filled in and completed", async () => {
+      const { prompts } = await d.client.listPrompts();
+      assert.ok(prompts.some(({ name }) => name === "run_code"));
+      const { messages } = await d.client.getPrompt({ name: "run_code",
+        arguments: { language: "python", code: "print(6 * 7)" } });
+      assert.ok(messages[0].content.text.includes("print(6 * 7)"));
+      const { completion } = await d.client.complete({
+        ref: { type: "ref/prompt", name: "run_code" },
+        argument: { name: "language", value: "py" } });
+      assert.deepEqual(completion.values, ["python"]);
+    }],
     ["another connection has the same sandbox", async () => {
       await run("echo stays >/workspace/note");
       const other = await kind.open(url);
