@@ -1,6 +1,8 @@
 // drivers.mjs - the official clients, each kind with what tests ask of it
 //
-// A kind is {name, open(url, how)}; open connects and gives a driver:
+// A kind is {name, revision, way, open(url, how)}: way is what is between,
+// "http", or "stdio", which is the bridge; open connects to the MCP endpoint
+// and gives a driver:
 //   revision             what was negotiated
 //   tools()              all of the list
 //   call(name, arguments, options)
@@ -10,20 +12,21 @@
 //                        the text of its one text block; a refusal throws
 //   close()              without a word about the session
 //   sessionId()          where there are sessions
-// how: {sessionId} to go on with a session.
-//
-// SDK 1 offers its newest revision always; the transport says another in its
-// place, as a client of that time would, and the SDK goes on in that.
+// how: {sessionId} to go on with a session, {build} where the bridge is.
 import assert from "node:assert/strict";
 import * as two from "@modelcontextprotocol/client";
+import * as stdioOfTwo from "@modelcontextprotocol/client/stdio";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from
+  "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 export const LIMIT_MS = 60_000;
 const WHO = { name: "official", version: "1" };
 
-// The class of transport, with a revision of its own in initialize.
+// SDK 1 offers its newest revision always; this says another in its place, as
+// a client of that time would, and the SDK goes on in what is answered.
 function saying(Transport, revision) {
   return class extends Transport {
     send(message, options) {
@@ -32,12 +35,38 @@ function saying(Transport, revision) {
         params: { ...message.params, protocolVersion: revision },
       }, options);
     }
+
+    setProtocolVersion(version) {
+      this.negotiated = version;
+      super.setProtocolVersion?.(version);
+    }
   };
 }
 
-function driver(client, transport, callTool) {
+const SDK1 = {
+  http: StreamableHTTPClientTransport,
+  stdio: StdioClientTransport,
+  transport: (Transport, revision) => saying(Transport, revision),
+  newClient: () => new Client(WHO),
+  call: (client, params, options) =>
+    client.callTool(params, undefined, options),
+  revisionOf: (client, transport) => transport.negotiated,
+};
+
+// Its transports as they are: with others it would not probe as programs do.
+const SDK2 = {
+  http: two.StreamableHTTPClientTransport,
+  stdio: stdioOfTwo.StdioClientTransport,
+  transport: (Transport) => Transport,
+  newClient: (mode) =>
+    new two.Client(WHO, { versionNegotiation: { mode } }),
+  call: (client, params, options) => client.callTool(params, options),
+  revisionOf: (client) => client.getNegotiatedProtocolVersion(),
+};
+
+function driver(sdk, client, transport, revision) {
   const self = {
-    client, transport,
+    client, transport, revision,
     async tools() {
       const found = [];
       let cursor;
@@ -50,7 +79,7 @@ function driver(client, transport, callTool) {
       return found;
     },
     call(name, args, options) {
-      return callTool({ name, arguments: args },
+      return sdk.call(client, { name, arguments: args },
         { timeout: LIMIT_MS, ...options });
     },
     async text(name, args, options) {
@@ -66,51 +95,46 @@ function driver(client, transport, callTool) {
   return self;
 }
 
-function sdk1(revision) {
+// What each way's transport is made with.
+const ARGUMENTS = {
+  http: (url, { sessionId }) => [new URL(url), { sessionId }],
+  stdio: (url, { build }) => [{
+    command: `${build}/mcp-sandboxd`, args: ["stdio"],
+    env: { ...process.env, MCP_SANDBOXD_URL: url }, stderr: "inherit",
+  }],
+};
+
+function kind(name, sdk, way, revision, mode) {
   return {
-    name: `SDK 1, ${revision}`, revision,
+    name, revision, way,
     async open(url, how = {}) {
-      const client = new Client(WHO);
-      const Transport = saying(StreamableHTTPClientTransport, revision);
-      const transport = new Transport(new URL(url), how);
+      const client = sdk.newClient(mode);
+      const Transport = sdk.transport(sdk[way], revision);
+      const transport = new Transport(...ARGUMENTS[way](url, how));
       await client.connect(transport, { timeout: LIMIT_MS });
-      if (how.sessionId !== undefined) // it did not initialize
-        transport.setProtocolVersion(revision);
-      return { ...driver(client, transport, (params, options) =>
-        client.callTool(params, undefined, options)),
-      revision: transport.protocolVersion };
+      const goesOn = how.sessionId !== undefined; // it did not initialize
+      if (goesOn) transport.setProtocolVersion(revision);
+      return driver(sdk, client, transport,
+        goesOn ? revision : sdk.revisionOf(client, transport));
     },
   };
 }
 
-function sdk2(mode, revision) {
-  return {
-    name: `SDK 2, ${mode}`, revision,
-    async open(url, how = {}) {
-      const client = new two.Client(WHO, { versionNegotiation: { mode } });
-      const transport =
-        new two.StreamableHTTPClientTransport(new URL(url), how);
-      await client.connect(transport, { timeout: LIMIT_MS });
-      if (how.sessionId !== undefined)
-        transport.setProtocolVersion(revision);
-      return { ...driver(client, transport, (params, options) =>
-        client.callTool(params, options)),
-      revision: client.getNegotiatedProtocolVersion() };
-    },
-  };
-}
+// Whether it has one that outlives its connection: from 2026-07-28 on there
+// are none, and the bridge's is its own.
+export const hasSession = ({ way, revision }) =>
+  way === "http" && revision < "2026";
 
-// From 2026-07-28 on there are none.
-export const hasSession = ({ revision }) => revision < "2026";
-
-// Whether the client takes an answer up again whose connection it lost.
+// Whether the client, or the bridge for it, takes an answer up again whose
+// connection was lost.
 export const takesUp = ({ revision }) => revision === "2025-11-25";
 
 export const KINDS = [
-  sdk1("2024-11-05"),
-  sdk1("2025-03-26"),
-  sdk1("2025-06-18"),
-  sdk1("2025-11-25"),
-  sdk2("legacy", "2025-11-25"),
-  sdk2("auto", "2026-07-28"),
+  ...["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"].map((revision) =>
+    kind(`SDK 1, ${revision}`, SDK1, "http", revision)),
+  kind("SDK 2, legacy", SDK2, "http", "2025-11-25", "legacy"),
+  kind("SDK 2, auto", SDK2, "http", "2026-07-28", "auto"),
+  ...["2024-11-05", "2025-11-25"].map((revision) =>
+    kind(`SDK 1, stdio, ${revision}`, SDK1, "stdio", revision)),
+  kind("SDK 2, stdio, auto", SDK2, "stdio", "2026-07-28", "auto"),
 ];

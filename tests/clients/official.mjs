@@ -1,4 +1,4 @@
-// official.mjs URL - the official clients, each in the revisions it speaks
+// official.mjs URL BUILD - the official clients, each in the revisions it speaks
 //
 // Prints TAP.  All kinds at once, each with a sandbox of its own; what they are
 // told is read as a model reads it, from the text.
@@ -17,7 +17,7 @@ const RUN_ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const UNTIL_GO =
   "echo first; until [ -e /tmp/go ]; do sleep 0.02; done; echo last";
 
-const [url] = wanted("URL");
+const [url, build] = wanted("URL", "BUILD");
 
 // The run's record, as a person sees it.
 async function record(runId) {
@@ -40,7 +40,7 @@ function stepsOf(kind) {
 
   return [
     ["it connects, and speaks its revision", async () => {
-      d = await kind.open(url);
+      d = await kind.open(url, { build });
       assert.equal(d.revision, kind.revision);
       assert.equal(d.client.getServerVersion().name, "mcp-sandboxd");
       assert.equal(d.sessionId() !== undefined, hasSessions);
@@ -136,7 +136,7 @@ function stepsOf(kind) {
     }],
     ["another connection has the same sandbox", async () => {
       await run("echo stays >/workspace/note");
-      const other = await kind.open(url);
+      const other = await kind.open(url, { build });
       assert.match(await other.text("run_sandbox",
         { identifier, commands: [{ shell: "cat /workspace/note" }] }),
       /^stays$/m);
@@ -145,7 +145,7 @@ function stepsOf(kind) {
     ...!hasSessions ? [] : [["a session is taken up again", async () => {
       const sessionId = d.sessionId();
       await d.close();
-      d = await kind.open(url, { sessionId });
+      d = await kind.open(url, { build, sessionId });
       assert.equal(d.sessionId(), sessionId);
       assert.match(await run("cat /workspace/note"), /^stays$/m);
     }]],
