@@ -248,8 +248,8 @@ TEST(progress_of_a_request_goes_into_the_stream)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, text, &a);
-	assert_int_equal(a.starts, 1);
 	fake_progress(fake_held[0], 1, "m");
+	assert_int_equal(a.starts, 1);
 	assert_int_equal(a.nevents, 1);
 	fake_expect_has(a.event[0], "\"progressToken\":\"p\"");
 	/* What may be left out is, when the client does not read. */
