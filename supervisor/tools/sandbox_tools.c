@@ -2,6 +2,8 @@
 #include "supervisor/tools/tool.h"
 
 #include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/mcp/offer.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/home.h"
 #include "supervisor/tools/view.h"
@@ -39,15 +41,69 @@ deleted_cb(struct gone *g, const struct err *why)
 	tool_fail(&c->t, &e);
 }
 
+/* ---- whoever sits before the client is asked when runs would end */
+
+#define CONFIRM "confirm"
+
+static json_t *
+confirm_question(const struct sandbox *sb)
+{
+	size_t n = sched_queue_count(&sb->queue);
+	AUTO(auto_free)
+	char *text = xasprintf("Delete the sandbox %s? %zu run%s in it, and "
+			       "all of its files, would be lost.",
+	    sb->row.identifier, n, n == 1 ? "" : "s");
+	json_t *schema = json_pack("{s:s, s:{s:{s:s, s:s}}, s:[s]}", "type",
+	    "object", "properties", "delete", "type", "boolean", "title",
+	    "Delete it", "required", "delete");
+
+	return json_pack("{s:{s:s, s:{s:s, s:o}}}", CONFIRM, "method",
+	    "elicitation/create", "params", "message", text, "requestedSchema",
+	    schema);
+}
+
+static bool
+is_confirmed(const json_t *answers)
+{
+	const json_t *answer = json_object_get(answers, CONFIRM);
+	const json_t *content = json_object_get(answer, "content");
+
+	return strcmp(js_text(answer, "action"), "accept") == 0 &&
+	    json_is_true(json_object_get(content, "delete"));
+}
+
+/* False: t is gone, for it was asked, or refused. */
+static bool
+may_delete(struct tool_call *t, const struct sandbox *sb)
+{
+	const json_t *answers = mcp_call_answers(t->mcp);
+	struct err e;
+
+	if (sched_queue_count(&sb->queue) == 0 ||
+	    !conf_bool(core_conf(t->core), CONF_CONFIRM_DELETE) ||
+	    !mcp_call_can(t->mcp, MCP_CAN_ELICIT) || is_confirmed(answers))
+		return true;
+	if (json_object_get(answers, CONFIRM) == NULL) {
+		tool_ask(t, confirm_question(sb));
+		return false;
+	}
+	(void)err_set(&e, ERR_POLICY,
+	    "the user was asked and did not agree: runs go on in the sandbox "
+	    "%s, and it stays",
+	    sb->row.identifier);
+	tool_fail(t, &e);
+	return false;
+}
+
 static void
 delete_on_start(struct tool_call *t)
 {
 	struct sandbox_call *c = (struct sandbox_call *)t;
 	struct sandbox *sb = home_find(t, "", c->identifier);
 
-	if (sb == NULL)
+	if (sb == NULL) {
 		delete_done(c);
-	else {
+	} else if (may_delete(t, sb)) {
 		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
 		gone_start(&c->gone, sb, deleted_cb, c);
 	}

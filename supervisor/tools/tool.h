@@ -71,6 +71,10 @@ struct tool_call {
  * tool from its work, in words for the model. */
 void tool_result(struct tool_call *t, json_t *result);
 void tool_fail(struct tool_call *t, const struct err *why);
+/* tool_ask - ends it with a question to whoever sits before the client, which
+ * must be able to (mcp_call_can): {"KEY": {"method", "params"}}, taken over.
+ * The tool starts anew with the answer, mcp_call_answers */
+void tool_ask(struct tool_call *t, json_t *questions);
 /* tool_end - the same of what is ready, which is taken over.  tool_end_as_task
  * - with a task in its place, which is on disk; say: as mcp_call_task's */
 void tool_end(

@@ -154,6 +154,17 @@ tool_end_as_task(
 }
 
 void
+tool_ask(struct tool_call *t, json_t *questions)
+{
+	struct tools *ts = t->tools;
+	struct mcp_call *mcp = t->mcp;
+
+	tool_close(t);
+	mcp_call_ask(mcp, questions, NULL);
+	check_idle(ts);
+}
+
+void
 tool_result(struct tool_call *t, json_t *result)
 {
 	AUTO(auto_free) char *text = tool_text(t->tool, result, tool_form(t));
