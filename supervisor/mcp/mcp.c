@@ -374,6 +374,14 @@ on_initialize(struct visit *v)
 		    NULL);
 }
 
+/* bytes: of the body, as far as it is this message's. */
+static void
+on_response(const struct visit *v, size_t bytes)
+{
+	question_book_answer(
+	    v->m->questions, v->session.id, v->message.root, bytes);
+}
+
 /* A message of a session. */
 static void
 handle_legacy(struct visit *v)
@@ -387,8 +395,7 @@ handle_legacy(struct visit *v)
 	exchange_reply(v->x, 202, NULL);
 	/* Also one that nobody waits for is accepted. */
 	if (v->message.kind == RPC_RESPONSE)
-		question_book_answer(v->m->questions, v->session.id,
-		    v->message.root, v->http->body_len);
+		on_response(v, v->http->body_len);
 }
 
 /* ---- MCP 2026-07-28 */
@@ -503,6 +510,9 @@ handle_part(
 		(void)exchange_unpin(v.x);
 	} else if (one->kind == RPC_NOTIFICATION) {
 		on_notification(&v);
+	} else {
+		on_response(&v,
+		    v.http->body_len / json_array_size(whole->message.root));
 	}
 	*one = v.message; /* without what was taken over */
 }

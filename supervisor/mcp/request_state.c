@@ -56,12 +56,12 @@ char *
 request_state_make(const struct text_signer *s,
     const struct request_bound *bound, const char *text, int64_t now_s)
 {
-	size_t len = strlen(text), n = payload_len(len);
+	size_t len = strnlen(text, MCP_STATE_MAX + 1), n = payload_len(len);
 	uint8_t payload[TOKEN_MAX] = {FORM};
 	char *out;
 
 	if (len > MCP_STATE_MAX)
-		fatal(EXIT_BUG, "a request state of %zu bytes", len);
+		fatal(EXIT_BUG, "a request state of %zu bytes", strlen(text));
 	signed_put(payload + AT_LENGTH, 2, len);
 	signed_put(
 	    payload + AT_EXPIRES, 5, (uint64_t)(now_s + REQUEST_STATE_TTL_S));

@@ -164,7 +164,7 @@ TEST(arguments_are_strings_and_the_required_ones_are_there)
 TEST(what_can_be_no_prompt_is_not_taken)
 {
 	static const char *const texts[] = {"{}", "{\"name\":\"\"}",
-	    "{\"name\":7}", GREETING, "{\"name\":\"x\",\"arguments\":{}}",
+	    "{\"name\":7}", "{\"name\":\"x\",\"arguments\":{}}",
 	    "{\"name\":\"x\",\"arguments\":[{}]}",
 	    "{\"name\":\"x\",\"arguments\":[{\"name\":\"y\",\"required\":1}]}"};
 	struct ground *g = *state;
@@ -172,6 +172,7 @@ TEST(what_can_be_no_prompt_is_not_taken)
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		assert_int_equal(add(g->m, texts[i], &e), ERR_INVAL);
+	assert_int_equal(add(g->m, GREETING, &e), ERR_INVAL);
 }
 
 TEST(without_a_prompt_there_are_no_methods)

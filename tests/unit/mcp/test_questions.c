@@ -244,6 +244,59 @@ TEST(progress_goes_on_growing_over_a_question)
 	fake_clear(&a);
 }
 
+/* MCP 2025-03-26: the responses of a client may come together. */
+TEST(responses_may_come_in_a_batch)
+{
+	struct ground *g = *state;
+	AUTO(auto_free) char *first = NULL;
+	AUTO(auto_free) char *second = NULL;
+	AUTO(auto_free) char *body = NULL;
+	struct fake_answer a, b;
+
+	begin(g,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-03-26\","
+	    "\"capabilities\":" ALL "}}");
+	asker.questions = QUESTION_PAIR;
+	fake_post(g->m, &g->client, CALL("5"), &a);
+	first = id_of(&a, 0);
+	second = id_of(&a, 1);
+	body = xasprintf(
+	    "[{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{\"n\":1}},"
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}},"
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{\"n\":2}}]",
+	    second, first);
+	fake_post(g->m, &g->client, body, &b);
+	assert_int_equal(b.status, 202);
+	fake_clear(&b);
+	assert_string_equal(
+	    asker.answers[1], "{\"a\":{\"n\":2},\"b\":{\"n\":1}}");
+	expect_end(&a, "done");
+	fake_clear(&a);
+}
+
+TEST(a_request_of_a_batch_may_ask)
+{
+	struct ground *g = *state;
+	AUTO(auto_free) char *id = NULL;
+	struct fake_answer a;
+
+	begin(g,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-03-26\","
+	    "\"capabilities\":" ALL "}}");
+	asker.questions = "{\"a\":{\"method\":\"roots/list\"}}";
+	fake_post(g->m, &g->client,
+	    "[" CALL(
+		"5") ",{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"ping\"}]",
+	    &a);
+	id = id_of(&a, 0);
+	respond(g, id, "\"result\":{\"roots\":[]}");
+	assert_int_equal(asker.called, 2);
+	expect_end(&a, "done");
+	fake_clear(&a);
+}
+
 /* ---- who cannot be asked */
 
 TEST(a_client_is_asked_only_what_it_declared)
