@@ -496,9 +496,10 @@ is_for_batches(struct visit *v)
 	return false;
 }
 
+/* bytes: of the body, as many as come to each of its messages */
 static void
-handle_part(
-    const struct visit *whole, struct mcp_batch *b, struct rpc_message *one)
+handle_part(const struct visit *whole, struct mcp_batch *b,
+    struct rpc_message *one, size_t bytes)
 {
 	struct visit v = *whole;
 
@@ -511,8 +512,7 @@ handle_part(
 	} else if (one->kind == RPC_NOTIFICATION) {
 		on_notification(&v);
 	} else {
-		on_response(&v,
-		    v.http->body_len / json_array_size(whole->message.root));
+		on_response(&v, bytes);
 	}
 	*one = v.message; /* without what was taken over */
 }
@@ -527,7 +527,7 @@ handle_parts(struct visit *v, struct rpc_message *all, size_t n)
 	b = batch_new(v->x);
 	for (size_t i = 0; i < n; i++) {
 		all[i].removed = json_incref(v->message.removed);
-		handle_part(v, b, &all[i]);
+		handle_part(v, b, &all[i], v->http->body_len / n);
 	}
 	batch_close(b);
 }

@@ -505,6 +505,37 @@ TEST(an_answer_is_an_object)
 	}
 }
 
+/* Of MCP 2025-03-26, whose batches may be responses. */
+TEST(a_batch_may_ask_and_may_answer)
+{
+	struct ground *g = *state;
+	struct fake_answer a, b;
+	char *first, *second, *body;
+
+	begin(g,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-03-26\","
+	    "\"capabilities\":" ALL "}}");
+	asker.questions = QUESTION_PAIR;
+	fake_post(g->m, &g->client, "[" CALL("5") "]", &a);
+	assert_int_equal(a.nevents, 2);
+	first = id_of(&a, 0);
+	second = id_of(&a, 1);
+	body = xasprintf("[{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{}},"
+			 "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{}}]",
+	    first, second);
+	fake_post(g->m, &g->client, body, &b);
+	assert_int_equal(b.status, 202);
+	assert_string_equal(asker.answers[1], "{\"a\":{},\"b\":{}}");
+	expect_end(&a, "\"id\":5,\"result\":");
+	assert_int_equal(active(), 0);
+	free(body);
+	free(first);
+	free(second);
+	fake_clear(&a);
+	fake_clear(&b);
+}
+
 TEST(a_response_to_what_was_never_asked_is_ignored)
 {
 	static const char *const ids[] = {
