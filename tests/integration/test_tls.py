@@ -17,6 +17,7 @@ from client import wait_for
 from server import Server, harm, memory_kib, write
 
 BIG_MB = 300
+MCP = "io.modelcontextprotocol"
 
 
 class TlsServer(Server):
@@ -234,6 +235,37 @@ def test_runs_streams_and_a_large_artifact(tls):
                  headers={"Range": "bytes=1000000-1999999"})
     assert len(conn.getresponse().read()) == 1000000
     conn.close()
+    client.delete(name)
+
+
+@pytest.mark.parametrize("how", ["with a word", "without"])
+def test_a_waiting_client_that_leaves_is_noticed(tls, how):
+    """Of MCP 2026-07-28, where that cancels what it waits for."""
+    client = tls.client()
+    client.conn = tls.connect()
+    name = f"left{os.getpid()}-{how.replace(' ', '-')}"
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                       "params": {"name": "run_sandbox", "arguments": {
+                           "identifier": name,
+                           "commands": [{"shell": "sleep 100000"}],
+                           "options": {"await_completion": True}}, "_meta": {
+                               f"{MCP}/protocolVersion": "2026-07-28",
+                               f"{MCP}/clientCapabilities": {}}}}).encode()
+    sock = tls.socket()
+    sock.sendall(tls.message(
+        "POST /mcp", "Content-Type: application/json",
+        "Accept: application/json", "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call", "Mcp-Name: run_sandbox", body=body))
+
+    def state():
+        page = client.get(f"/api/v1/runs?identifier={name}")
+        return page["runs"][0]["state"] if page["runs"] else None
+
+    wait_for(lambda: state() == "running", 60, "the run to begin")
+    if how == "with a word":
+        sock.unwrap()
+    sock.close()
+    wait_for(lambda: state() == "canceled", 60, "the run to be cancelled")
     client.delete(name)
 
 
