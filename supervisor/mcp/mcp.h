@@ -76,7 +76,9 @@ void mcp_free(struct mcp *m);
  *			out).  A part of inputSchema may have "x-unlisted": an
  *			object whose members are checked, in place of those of
  *			the part, and not listed: what is accepted beside what
- *			is said.  Order of registration is the order of the list
+ *			is said.  A property with "x-mcp-header" is repeated in
+ *			a header of the request (mirror.h, 2026-07-28).  Order
+ *			of registration is the order of the list
  *	on_call		gets arguments that fit the input schema
  * ERR_INVAL when the definition is not usable (names what).  arguments is
  * borrowed: json_incref to keep it.

@@ -251,6 +251,28 @@ mirror_set_new(const json_t *schema, struct mirror_set **out, struct err *e)
 	return 0;
 }
 
+/* Where the keyword may stand, mirror_set_new has made sure. */
+static void
+strip(json_t *schema)
+{
+	const char *name;
+	json_t *part;
+
+	if (json_is_object(schema))
+		(void)json_object_del(schema, KEYWORD);
+	json_object_foreach (json_object_get(schema, "properties"), name, part)
+		strip(part);
+}
+
+json_t *
+mirror_strip(const json_t *schema)
+{
+	json_t *out = json_deep_copy(schema);
+
+	strip(out);
+	return out;
+}
+
 /* ---- a call */
 
 /* NULL when it is absent, or null. */

@@ -33,6 +33,10 @@ int mirror_set_new(
     const json_t *schema, struct mirror_set **out, struct err *e) MUSTCHECK;
 void mirror_set_free(struct mirror_set *set); /* NULL is fine */
 
+/* mirror_strip - the schema without the keyword, for revisions that have none:
+ * a new object */
+json_t *mirror_strip(const json_t *schema);
+
 /* How the lines of a request are asked for (mcp.h, struct mcp_http); find NULL:
  * it has none. */
 struct mirror_source {

@@ -310,6 +310,9 @@ tool_for(const struct registry_tool *t, const struct era_revision *rev)
 		    (members[i].needs & rev->has) == members[i].needs)
 			json_object_set(out, members[i].name, v);
 	}
+	if (t->mirrors != NULL && !era_has(rev, ERA_STATELESS))
+		json_object_set_new(out, "inputSchema",
+		    mirror_strip(json_object_get(out, "inputSchema")));
 	return out;
 }
 

@@ -205,6 +205,29 @@ TEST(each_revision_gets_the_members_that_it_knows)
 		    registry_list(*state, &era_table[i]), want[i]);
 }
 
+/* Other revisions know no such keyword. */
+TEST(headers_are_asked_for_in_2026_07_28_alone)
+{
+#define LISTED(keyword)                                                        \
+	"{\"name\":\"h\",\"description\":\"d\",\"inputSchema\":{\"type\":"     \
+	"\"object\",\"properties\":{\"x-mcp-header\":{\"type\":\"object\","    \
+	"\"properties\":{\"r\":{\"type\":\"string\"" keyword "}}}}}}"
+	static const char with[] = LISTED(",\"x-mcp-header\":\"Region\"");
+	char want[300];
+
+	expect(*state, with, 0, NULL);
+	for (size_t i = 0; i < ERA_REVISIONS; i++) {
+		(void)snprintf(want, sizeof(want), "{\"tools\":[%s]}",
+		    era_table[i].number < 20260728 ? LISTED("") : with);
+		assert_string_equal(registry_list(*state, &era_table[i]), want);
+	}
+	expect(*state,
+	    "{\"name\":\"x\",\"description\":\"d\",\"inputSchema\":{\"type\":"
+	    "\"object\",\"properties\":{\"r\":{\"type\":\"number\","
+	    "\"x-mcp-header\":\"R\"}}}}",
+	    ERR_INVAL, "inputSchema: r: x-mcp-header");
+}
+
 TEST(the_list_keeps_the_order_and_shows_tools_added_later)
 {
 	const struct era_revision *rev = era_find_served("2025-11-25");
