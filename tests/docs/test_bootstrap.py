@@ -18,8 +18,8 @@ from pages import TOP, run
 needs_root = pytest.mark.skipif(os.geteuid() != 0,
                                 reason="places outside the tree are root's")
 PROGRAMS = ("mcp-sandboxd", "mcp-sandboxd-front", "mcp-sandboxd-worker",
-            "mcp-sandboxd-keys", "mcp-sandboxd-courier", "sandbox-agent",
-            "sandboxctl")
+            "mcp-sandboxd-keys", "mcp-sandboxd-courier", "mcp-sandboxd-stdio",
+            "sandbox-agent", "sandboxctl")
 
 
 def script(path, *lines):

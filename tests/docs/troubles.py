@@ -19,7 +19,8 @@ SAYING = {
         "supervisor/core/*.c", "supervisor/store/*.c",
         "supervisor/ctl/ctl_audit.c",
         "supervisor/master/*.c", "common/conf*.c", "worker/*.c",
-        "supervisor/keys/*.c", "supervisor/courier/*.c", "common/envoy.c",
+        "supervisor/keys/*.c", "supervisor/courier/*.c",
+        "supervisor/stdio/*.c", "common/envoy.c",
         "common/outside.c", "common/tenant_lines.c", "common/weburl.c",
         "worker/docker/*.c", "worker/link/*.c"),
     "note": ("worker/copy.c",),
@@ -35,7 +36,9 @@ SAYING = {
     "rpc_error": ("supervisor/mcp/*.c",),
     "path_fail": ("supervisor/mcp/*.c",),
     "snprintf": ("supervisor/front/check.c", "supervisor/front/mcp_endpoint.c",
-                 "supervisor/front/spans.c"),
+                 "supervisor/front/spans.c", "supervisor/stdio/bridge.c",
+                 "supervisor/stdio/relay.c", "supervisor/stdio/main.c"),
+    "answer_errors": ("supervisor/stdio/bridge.c",),
     "log_warn": ("supervisor/front/spans.c",),
     "drop": ("supervisor/front/spans.c",),
     "xasprintf": ("supervisor/core/run_row.c",),
@@ -56,6 +59,7 @@ INTERNAL = {
     "supervisor/store/evict.c": "what the core asks of the database",
     "supervisor/store/history_index.c": "the log says it; it is made anew",
     "supervisor/store/writer.c": "said with what made it so",
+    "supervisor/stdio/sse_reader.c": "told as an answer that is too large",
     "worker/link/link.c": "told as a lost sandbox",
 }
 INTERNAL_TEXTS = (

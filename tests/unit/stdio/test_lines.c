@@ -60,7 +60,7 @@ TEST(the_last_needs_no_newline)
 
 TEST(a_carriage_return_before_the_newline_is_not_the_messages)
 {
-	check("a\r\nb\rc\r\n\r\nd\r", "[a][b\rc][d]");
+	check("a\r\nb\rc\r\n\r\nx\r", "[a][b\rc][x]");
 }
 
 TEST(blank_lines_are_left_out)
