@@ -198,6 +198,9 @@ env_is_kept(const char *entry)
 	static const char *const kept[] = {
 	    "TZ=", "XDG_RUNTIME_DIR=", "MCP_SANDBOXD_"};
 
+	/* Of the bridge (stdio_command.h), and a secret. */
+	if (strncmp(entry, "MCP_SANDBOXD_TOKEN", 18) == 0)
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		if (strncmp(entry, kept[i], strlen(kept[i])) == 0)
 			return true;

@@ -4,8 +4,9 @@
  * The child has its channel on descriptor 3, /dev/null on 0, our stderr on 1
  * and 2, and nothing else; default signals, its own session (a Ctrl-C in our
  * terminal is ours alone), umask 077, an environment of TZ,
- * XDG_RUNTIME_DIR and MCP_SANDBOXD_*, its own user, no capabilities and none
- * to be had, no new privileges, no core files; and it is killed when we die.
+ * XDG_RUNTIME_DIR and MCP_SANDBOXD_* (no token), its own user, no capabilities
+ * and none to be had, no new privileges, no core files; and it is killed when
+ * we die.
  */
 #ifndef MASTER_SPAWN_H
 #define MASTER_SPAWN_H

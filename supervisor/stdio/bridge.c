@@ -1,7 +1,7 @@
 /*
  * An errand is a message of the client, from its line to its answer:
  *
- *	waits	for its turn: fewer than BRIDGE_FLYING_MAX requests are under
+ *	waits	for its turn: fewer than BRIDGE_FLYING_MAX of its kind are under
  *		way, and no gate stands before it.  relay is NULL
  *	goes	it has a relay
  *
@@ -60,8 +60,8 @@ struct bridge {
 	void *arg;
 	struct errands errands;
 	size_t count, bytes;
-	unsigned int flying; /* requests */
-	unsigned int gates;  /* under way */
+	unsigned int flying[2]; /* under way: others, requests */
+	unsigned int gates;
 	char *session, *revision;
 	unsigned int session_number;
 	struct kept_line initialize, initialized;
@@ -160,14 +160,14 @@ is_request(const struct errand *d)
 static void
 errand_goes(struct errand *d)
 {
-	d->b->flying += is_request(d) ? 1 : 0;
+	d->b->flying[is_request(d)]++;
 	d->b->gates += d->is_gate ? 1 : 0;
 }
 
 static void
 errand_is_back(struct errand *d)
 {
-	d->b->flying -= is_request(d) ? 1 : 0;
+	d->b->flying[is_request(d)]--;
 	d->b->gates -= d->is_gate ? 1 : 0;
 	d->relay = NULL;
 }
@@ -209,8 +209,8 @@ may_go(const struct errand *d)
 {
 	if (is_legacy(d) && d->b->gates > 0)
 		return false;
-	return !is_request(d) || is_initialize(d) ||
-	    d->b->flying < BRIDGE_FLYING_MAX;
+	return is_initialize(d) ||
+	    d->b->flying[is_request(d)] < BRIDGE_FLYING_MAX;
 }
 
 /* ---- the end */

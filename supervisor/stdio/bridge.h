@@ -13,8 +13,9 @@
  *asked for notifications/cancelled	of a message of MCP 2026-07-28 closes
  *its connection; of one that was not sent, drops it
  *
- * At most BRIDGE_FLYING_MAX requests are under way, further ones wait in their
- * order; notifications and responses do not.
+ * At most BRIDGE_FLYING_MAX requests are under way, and as many others: a
+ * notification does not wait for a call that takes its time.  Further ones wait
+ * in their order.
  */
 #ifndef STDIO_BRIDGE_H
 #define STDIO_BRIDGE_H

@@ -23,7 +23,7 @@
 #include "common/base.h"
 #include "supervisor/stdio/message.h"
 
-#define RELAY_ANSWER_MAX (32u << 20) /* bytes of one answer or event */
+#define RELAY_ANSWER_MAX (16u << 20) /* bytes of one answer or event */
 #define RELAY_PAUSE_MIN_MS 100
 #define RELAY_PAUSE_MAX_MS 2000
 #define RELAY_PATIENCE_MS 60000

@@ -129,6 +129,15 @@ def test_a_thousand_requests_at_once(bridge):
     assert answered == list(range(1000, 2000))
 
 
+def test_notifications_pass_calls_that_take_their_time(make_scripted):
+    server, b = make_scripted(tools_call=lambda v: v.is_gone())
+    b.send(*(request(n, "tools/call", name="x") for n in range(1, 101)))
+    server.wait("tools/call", 64)
+    b.send(*(notification("notifications/x", n=n) for n in range(500)))
+    server.wait("notifications/x", 500)
+    assert len(server.of("tools/call")) == 64
+
+
 def test_2026_07_28_needs_no_session(make_bridge, server):
     b = make_bridge(MCP_SANDBOXD_URL=f"http://127.0.0.1:{server.port}/mcp")
     b.send(request(1, "server/discover", **MODERN))
@@ -551,6 +560,14 @@ def test_settings_may_stand_behind_the_command(make_bridge):
     assert b.initialize()["result"]
     assert b.end() == 0
     server.close()
+
+
+@pytest.mark.own(MCP_SANDBOXD_TOKEN=SECRET)
+def test_a_server_keeps_the_token_from_its_children(server):
+    assert len(server.children()) > 1
+    for pid, _ in server.children():
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            assert SECRET.encode() not in f.read()
 
 
 # ---- ends
