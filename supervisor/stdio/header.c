@@ -52,16 +52,15 @@ put_group(char *out, const uint8_t *p, size_t n)
 char *
 header_encode(const char *text)
 {
+	AUTO(auto_free) char *digits = NULL;
 	size_t n = strlen(text);
-	char *made, *out;
+	char *out;
 
 	if (header_is_plain(text) && !looks_encoded(text))
 		return xstrdup(text);
-	made = xmalloc(strlen(PREFIX SUFFIX) + (n + 2) / 3 * 4 + 1);
-	memcpy(made, PREFIX, strlen(PREFIX));
-	out = made + strlen(PREFIX);
+	out = digits = xmalloc((n + 2) / 3 * 4 + 1);
 	for (size_t i = 0; i < n; i += 3)
 		out = put_group(out, (const uint8_t *)text + i, n - i);
-	memcpy(out, SUFFIX, strlen(SUFFIX) + 1);
-	return made;
+	*out = '\0';
+	return xasprintf(PREFIX "%s" SUFFIX, digits);
 }

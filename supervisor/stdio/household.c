@@ -172,19 +172,18 @@ open_dir(struct household *h, const char *data_dir, struct err *e)
 }
 
 int
-household_new(struct event_base *base, const char *program, char *const *args,
-    const char *data_dir, const struct household_ops *ops, void *arg,
+household_new(struct event_base *base, const struct household_ask *ask,
     struct household **out, struct err *e)
 {
 	struct household *h = xcalloc(1, sizeof(*h));
 
-	h->ops = ops;
-	h->arg = arg;
-	h->program = xstrdup(program);
-	h->args = args;
-	h->data_setting = xasprintf("DATA_DIR=%s", data_dir);
+	h->ops = ask->ops;
+	h->arg = ask->arg;
+	h->program = xstrdup(ask->program);
+	h->args = ask->args;
+	h->data_setting = xasprintf("DATA_DIR=%s", ask->data_dir);
 	h->dir = -1;
-	if (open_dir(h, data_dir, e) != 0) {
+	if (open_dir(h, ask->data_dir, e) != 0) {
 		household_free(h);
 		return e->code;
 	}

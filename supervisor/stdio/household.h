@@ -26,11 +26,16 @@ struct household_ops {
 	void (*on_end)(bool good, const char *why, void *arg);
 };
 
-/* household_new - program: of mcp-sandboxd; args: its options and settings,
- * the last one NULL, kept.  DATA_DIR is made where it is missing */
-int household_new(struct event_base *base, const char *program,
-    char *const *args, const char *data_dir, const struct household_ops *ops,
-    void *arg, struct household **out, struct err *e) MUSTCHECK;
+struct household_ask {
+	const char *program;  /* mcp-sandboxd; copied */
+	char *const *args;    /* its options and settings, the last one NULL */
+	const char *data_dir; /* made where it is missing */
+	const struct household_ops *ops;
+	void *arg;
+};
+/* household_new - args and ops are kept */
+int household_new(struct event_base *base, const struct household_ask *ask,
+    struct household **out, struct err *e) MUSTCHECK;
 /* household_free - the server, if one runs, gets SIGTERM when this process
  * ends */
 void household_free(struct household *h); /* NULL is fine */

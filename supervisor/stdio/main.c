@@ -264,8 +264,13 @@ open_url(struct stdio_program *p, struct err *e)
 static int
 open_household(struct stdio_program *p, char **argv, struct err *e)
 {
-	if (household_new(p->base, argv[1], argv + 2, setting("DATA_DIR"),
-		&household_ops, p, &p->household, e) != 0)
+	const struct household_ask ask = {.program = argv[1],
+	    .args = argv + 2,
+	    .data_dir = setting("DATA_DIR"),
+	    .ops = &household_ops,
+	    .arg = p};
+
+	if (household_new(p->base, &ask, &p->household, e) != 0)
 		return e->code;
 	p->web = web_new_socket(
 	    p->base, household_socket(p->household), setting("MCP_PATH"));

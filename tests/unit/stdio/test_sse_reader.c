@@ -17,8 +17,8 @@ event_cb(const char *data, size_t n, void *arg)
 static struct sse_reader
 read_all(const char *text, const char *want)
 {
+	struct sse_reader s = {.retry_ms = 0};
 	size_t len = strlen(text);
-	struct sse_reader s;
 	struct err e;
 
 	for (size_t piece = 1; piece <= len; piece++) {
