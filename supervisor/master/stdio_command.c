@@ -34,6 +34,7 @@ tell(const struct conf *conf, struct err *e)
 		const char *name;
 		enum conf_key key;
 	} told[] = {{"MCP_SANDBOXD_URL", CONF_MCP_SANDBOXD_URL},
+	    {"MCP_SANDBOXD_CA_FILE", CONF_MCP_SANDBOXD_CA_FILE},
 	    {"MCP_SANDBOXD_TOKEN", CONF_MCP_SANDBOXD_TOKEN},
 	    {"MCP_SANDBOXD_TOKEN_FILE", CONF_MCP_SANDBOXD_TOKEN_FILE},
 	    {"MCP_PATH", CONF_MCP_PATH}, {"LOG_LEVEL", CONF_LOG_LEVEL},

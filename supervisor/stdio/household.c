@@ -54,6 +54,7 @@ static void
 set_environment(void)
 {
 	(void)unsetenv("MCP_SANDBOXD_URL");
+	(void)unsetenv("MCP_SANDBOXD_CA_FILE");
 	(void)unsetenv("MCP_SANDBOXD_TOKEN");
 	(void)unsetenv("MCP_SANDBOXD_TOKEN_FILE");
 }

@@ -253,8 +253,11 @@ open_url(struct stdio_program *p, struct err *e)
 	int rc = read_token(&token, e);
 
 	if (rc == 0)
-		rc = web_new_url(
-		    p->base, setting("MCP_SANDBOXD_URL"), token, &p->web, e);
+		rc = web_new_url(p->base,
+		    &(struct web_site){.url = setting("MCP_SANDBOXD_URL"),
+			.token = token,
+			.ca_file = setting("MCP_SANDBOXD_CA_FILE")},
+		    &p->web, e);
 	if (token != NULL)
 		explicit_bzero(token, strlen(token));
 	return rc;

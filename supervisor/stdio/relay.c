@@ -464,7 +464,12 @@ end_cb(struct web_call *c, enum web_end end, const char *why, void *arg)
 		take_nobody(r, why);
 		break;
 	case WEB_REFUSED:
-		over(r, RELAY_FAILED, MESSAGE_UNREACHABLE, why);
+		(void)snprintf(text, sizeof(text),
+		    "the server's certificate is not good (%s): "
+		    "MCP_SANDBOXD_CA_FILE names authorities beside the "
+		    "system's",
+		    why);
+		over(r, RELAY_FAILED, MESSAGE_UNREACHABLE, text);
 		break;
 	case WEB_BROKEN:
 		take_break(r, why);

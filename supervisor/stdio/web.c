@@ -55,6 +55,7 @@ struct web {
 	struct web_watch *gone;
 	char *url;
 	char *socket_path; /* NULL: TCP */
+	char *ca_file;     /* NULL: the system's authorities */
 	char *bearer;      /* a header line; NULL: none */
 	unsigned int depth;
 	bool is_held;
@@ -261,7 +262,8 @@ end_of(const struct web_call *c, CURLcode code)
 
 	if (code == CURLE_OK)
 		return WEB_WHOLE;
-	if (code == CURLE_PEER_FAILED_VERIFICATION)
+	if (code == CURLE_PEER_FAILED_VERIFICATION ||
+	    code == CURLE_SSL_CACERT_BADFILE)
 		return WEB_REFUSED;
 	(void)curl_easy_getinfo(c->curl, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
 	return sent_us == 0 || code == CURLE_COULDNT_CONNECT ||
@@ -385,6 +387,8 @@ set_how(struct web_call *c)
 	if (c->w->socket_path != NULL)
 		(void)curl_easy_setopt(
 		    h, CURLOPT_UNIX_SOCKET_PATH, c->w->socket_path);
+	if (c->w->ca_file != NULL)
+		(void)curl_easy_setopt(h, CURLOPT_CAINFO, c->w->ca_file);
 	(void)curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->why);
 	(void)curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, body_cb);
 	(void)curl_easy_setopt(h, CURLOPT_WRITEDATA, self);
@@ -495,18 +499,23 @@ check_url(const char *url, struct err *e)
 }
 
 int
-web_new_url(struct event_base *base, const char *url, const char *token,
+web_new_url(struct event_base *base, const struct web_site *site,
     struct web **out, struct err *e)
 {
 	struct web *w;
 
-	if (check_url(url, e) != 0)
+	if (check_url(site->url, e) != 0)
 		return e->code;
+	if (site->ca_file[0] != '\0' && access(site->ca_file, R_OK) != 0)
+		return err_set(e, ERR_INVAL, "MCP_SANDBOXD_CA_FILE: %.200s: %s",
+		    site->ca_file, strerror(errno));
 	w = web_new(base);
-	w->url = xstrdup(url);
-	if (token != NULL)
-		w->bearer = xasprintf("Authorization: Bearer %s", token);
-	if (token != NULL && !conf_is_safe_url(url))
+	w->url = xstrdup(site->url);
+	if (site->ca_file[0] != '\0')
+		w->ca_file = xstrdup(site->ca_file);
+	if (site->token != NULL)
+		w->bearer = xasprintf("Authorization: Bearer %s", site->token);
+	if (site->token != NULL && !conf_is_safe_url(site->url))
 		log_warn("MCP_SANDBOXD_URL is http, and not on this machine: "
 			 "the token goes over the network as it is");
 	*out = w;
@@ -539,6 +548,7 @@ web_free(struct web *w)
 		explicit_bzero(w->bearer, strlen(w->bearer));
 	free(w->bearer);
 	free(w->url);
+	free(w->ca_file);
 	free(w->socket_path);
 	free(w);
 	curl_global_cleanup();

@@ -30,7 +30,7 @@ enum web_method {
 enum web_end {
 	WEB_WHOLE,   /* an answer with its end, whatever its status */
 	WEB_NOBODY,  /* nothing was sent: no connection, or none in time */
-	WEB_REFUSED, /* nothing was sent, and another try is the same */
+	WEB_REFUSED, /* nothing was sent: its certificate is not good */
 	WEB_BROKEN   /* sent, wholly or in part, and no whole answer */
 };
 
@@ -52,9 +52,13 @@ struct web_ask {
 	void *arg;
 };
 
-/* web_new_url - ERR_INVAL names what is wrong with url; token NULL: none,
- * copied */
-int web_new_url(struct event_base *base, const char *url, const char *token,
+struct web_site { /* copied */
+	const char *url;
+	const char *token;   /* NULL: none */
+	const char *ca_file; /* authorities; "": the system's */
+};
+/* web_new_url - ERR_INVAL names what is wrong with it */
+int web_new_url(struct event_base *base, const struct web_site *site,
     struct web **out, struct err *e) MUSTCHECK;
 /* web_new_socket - a Unix socket of this path, whose server has its endpoint
  * at path; both copied */

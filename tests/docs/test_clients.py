@@ -79,6 +79,7 @@ def test_the_url_is_that_of_the_configuration(settings, url, shell_env,
     (["emacs"], 64, "\"emacs\" is none of any, claude-code"),
     (["zed", "goose"], 64, "\"goose\" is neither"),
     (["zed", "PORT=0"], 78, "listening on"),
+    (["zed", "BIND=none"], 78, "mcp-sandboxd stdio"),
     (["zed", "PORT=x"], 78, "PORT"),
 ])
 def test_what_cannot_be_printed_is_refused(arguments, status, says,

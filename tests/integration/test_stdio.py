@@ -11,6 +11,7 @@ import pytest
 
 from bridges import LIMIT_S, REVISION, Bridge, Scripted, initialize, \
     notification, request, run_shell, text_of
+from certificates import Authority
 from client import wait_for
 
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -519,6 +520,28 @@ def test_what_a_stream_has_that_is_no_json_is_left_out(make_scripted):
     assert any("no JSON" in n for n in b.log)
 
 
+# ---- TLS
+
+def test_https_is_judged_by_the_authorities_that_are_named(
+        make_server, make_bridge, open_place):
+    authority = Authority(str(open_place / "tls"))
+    certificate, key = authority.issue("server")
+    server = make_server(wait="port", env={
+        "TLS_CERT_FILE": certificate, "TLS_KEY_FILE": key})
+    url = f"https://127.0.0.1:{server.port}/mcp"
+    b = make_bridge(MCP_SANDBOXD_URL=url,
+                    MCP_SANDBOXD_CA_FILE=authority.certificate)
+    assert b.initialize()["result"]
+    assert b.end() == 0
+    b = make_bridge(MCP_SANDBOXD_URL=url)
+    b.send(initialize())
+    error = b.wait(0)["error"]  # at once: another try is the same
+    assert error["code"] == UNREACHABLE
+    assert "certificate" in error["message"]
+    assert "MCP_SANDBOXD_CA_FILE" in error["message"]
+    assert b.end() == 0
+
+
 # ---- tokens
 
 SECRET = "mcp_secret_0123456789"
@@ -546,6 +569,7 @@ def test_a_token_is_sent_and_never_shown(make_scripted, tmp_path):
      "one of them"),
     ({"MCP_SANDBOXD_TOKEN": SECRET + " x"}, "visible"),
     ({"MCP_SANDBOXD_TOKEN_FILE": "/no/such/file"}, "MCP_SANDBOXD_TOKEN_FILE"),
+    ({"MCP_SANDBOXD_CA_FILE": "/no/such/file"}, "MCP_SANDBOXD_CA_FILE"),
 ])
 def test_a_wrong_setting_stops_it(make_bridge, env, words):
     b = make_bridge(**{"MCP_SANDBOXD_URL": "http://127.0.0.1:1/mcp", **env})
