@@ -130,6 +130,20 @@ def test_a_thousand_requests_at_once(bridge):
     assert answered == list(range(1000, 2000))
 
 
+def test_a_batch_of_2025_03_26(make_bridge, server):
+    b = make_bridge(MCP_SANDBOXD_URL=f"http://127.0.0.1:{server.port}/mcp")
+    b.initialize("2025-03-26")
+    b.send([request(1, "ping"), request("b", "ping"), notification("x")])
+
+    def answered():
+        """As a batch of their own, or one by one."""
+        return {m["id"] for n in list(b.messages)
+                for m in (n if isinstance(n, list) else [n])} >= {1, "b"}
+
+    wait_for(answered, LIMIT_S, "both answers")
+    assert b.end() == 0
+
+
 def test_notifications_pass_calls_that_take_their_time(make_scripted):
     server, b = make_scripted(tools_call=lambda v: v.is_gone())
     b.send(*(request(n, "tools/call", name="x") for n in range(1, 101)))
@@ -453,6 +467,21 @@ def test_what_was_not_received_is_sent_again(make_scripted):
 
     _, b = make_scripted(tools_call=on_call)
     assert b.ask("tools/call", name="x")["result"] == {"n": 3}
+
+
+def test_an_initialize_is_sent_again_as_it_does_nothing(make_scripted):
+    seen = []
+
+    def on_initialize(v):
+        seen.append(v)
+        if len(seen) == 1:
+            v.cut()
+        else:
+            v.result({"protocolVersion": REVISION})
+
+    _, b = make_scripted(initialize=on_initialize)
+    assert b.find(0)["result"] == {"protocolVersion": REVISION}
+    assert len(seen) == 2
 
 
 def test_it_waits_for_a_server_and_then_says_so(make_scripted):
