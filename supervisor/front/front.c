@@ -560,6 +560,7 @@ front_drain(struct front *f, void (*on_idle)(void *arg), void *arg)
 	f->draining = true;
 	http_server_drain(f->http);
 	sse_streams_drain(f->sse);
+	mcp_drain(f->mcp);
 	tools_drain(f->tools, on_idle, arg);
 }
 

@@ -15,6 +15,7 @@
 #include "supervisor/mcp/accept.h"
 #include "supervisor/mcp/batch.h"
 #include "supervisor/mcp/level.h"
+#include "supervisor/mcp/listeners.h"
 #include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
 #include "supervisor/mcp/modern.h"
@@ -33,6 +34,9 @@ static const struct mcp_provider *const providers[] = {
     &methods_prompts,
     &methods_completion,
     &methods_tasks,
+    &methods_watch,
+    &methods_logging,
+    &methods_subscriptions,
 };
 
 struct mcp *
@@ -54,6 +58,7 @@ mcp_new(const struct mcp_config *config)
 	m->registry = registry_new();
 	m->prompts = prompts_new();
 	m->questions = question_book_new();
+	m->listeners = listeners_new();
 	TAILQ_INIT(&m->exchanges);
 	LIST_INIT(&m->streams);
 	LIST_INIT(&m->batches);
@@ -77,6 +82,7 @@ mcp_free(struct mcp *m)
 	while ((x = TAILQ_FIRST(&m->exchanges)) != NULL)
 		exchange_abandon(x);
 	batch_free_all(m);
+	listeners_free(m->listeners);
 	registry_free(m->registry);
 	prompts_free(m->prompts);
 	question_book_free(m->questions);
@@ -285,11 +291,12 @@ handle_get(struct visit *v)
 	const struct mcp_context c = context_of(v, &v->session);
 	struct err e;
 
-	if ((accept_forms(v->http->accept) & ACCEPT_STREAM) == 0 ||
-	    v->http->last_event_id == NULL)
+	if ((accept_forms(v->http->accept) & ACCEPT_STREAM) == 0)
 		refuse_get(v);
 	else if (exchange_set_forms(v->x, ACCEPT_STREAM, &e) != 0)
 		refuse(v, 429, MCP_SERVER_ERROR, e.msg, NULL);
+	else if (v->http->last_event_id == NULL)
+		listeners_on_get(v->x, &c);
 	else
 		resume_on_get(v->x, &c, v->http->last_event_id);
 }
@@ -314,6 +321,7 @@ handle_session_method(struct visit *v)
 		return;
 	}
 	session_end(v->m->sessions, &v->session, clock_wall_ms() / 1000);
+	listeners_end(v->m, v->session.id);
 	exchange_reply(v->x, 204, NULL);
 }
 
@@ -674,4 +682,5 @@ mcp_tick(struct mcp *m, uint64_t mono_ms)
 {
 	exchange_tick(m, mono_ms);
 	question_book_tick(m->questions, mono_ms);
+	listeners_tick(m, mono_ms);
 }

@@ -66,6 +66,8 @@ void mcp_set_instructions(struct mcp *m, const char *instructions);
  * and the transport forgets their struct mcp_exchange.  Calls that tools still
  * hold stay valid until the tool ends them. */
 void mcp_free(struct mcp *m);
+/* mcp_drain - streams end that wait for nothing in particular; calls go on */
+void mcp_drain(struct mcp *m);
 
 /*
  * mcp_add_tool - register a tool

@@ -21,6 +21,8 @@
 #include "supervisor/mcp/can.h"
 #include "supervisor/mcp/content.h"
 #include "supervisor/mcp/event_id.h"
+#include "supervisor/mcp/level.h"
+#include "supervisor/mcp/listeners.h"
 #include "supervisor/mcp/offer.h"
 #include "supervisor/mcp/questions.h"
 #include "supervisor/mcp/request_state.h"
@@ -48,6 +50,7 @@ struct mcp_call {
 	char *progress_token; /* JSON text; NULL: not asked for */
 	bool progressed;      /* and last was sent */
 	double last;
+	int log_level;           /* as in struct mcp_context */
 	mcp_call_shape_cb shape; /* NULL: answers go as they are */
 	/* Questions to the client: */
 	unsigned int client_can;
@@ -214,6 +217,7 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;
+	c->log_level = with->log_level;
 	c->meta = json_incref(json_object_get(with->message->params, "_meta"));
 	c->id = xstrdup(r->id);
 	memcpy(c->session, with->session->id, SESSION_ID_LEN);
@@ -366,7 +370,7 @@ call_attach(struct mcp_call *c, struct mcp_exchange *x)
 	struct mcp_request *before = c->request;
 
 	if (before != NULL) {
-		call_on_lost(c);
+		call_lose(c);
 		request_drop(before);
 	}
 	c->request = request_new(x, xstrdup(c->id));
@@ -923,4 +927,41 @@ mcp_call_progress(
 {
 	if (call_wants_progress(&c->base))
 		call_tell(c, &(struct told){done, total, text});
+}
+
+/* ---- log messages */
+
+static int
+level_of(const struct mcp_call *c)
+{
+	return era_has(c->rev, ERA_STATELESS) ?
+	    c->log_level :
+	    listeners_level(c->m, c->session);
+}
+
+static char *
+log_text(enum mcp_level level, const char *logger, json_t *data)
+{
+	AUTO(auto_json)
+	json_t *params = json_pack("{s:s, s:s*, s:O}", "level",
+	    level_word(level), "logger", logger, "data", data);
+	AUTO(auto_free) char *said = js_dump(params);
+
+	return rpc_notification("notifications/message", said);
+}
+
+void
+mcp_call_log(
+    struct mcp_call *c, enum mcp_level level, const char *logger, json_t *data)
+{
+	/* Without a server (mcp_free) there is no request either. */
+	int wanted = c->request == NULL ? LEVEL_NONE : level_of(c);
+
+	if (wanted != LEVEL_NONE && (int)level >= wanted &&
+	    exchange_has_room(c->request->exchange)) {
+		AUTO(auto_free) char *text = log_text(level, logger, data);
+
+		exchange_send(c->request->exchange, text);
+	}
+	json_decref(data);
 }

@@ -10,6 +10,7 @@
 #include "supervisor/mcp/registry.h"
 #include "supervisor/mcp/session.h"
 
+struct listeners;
 struct mcp_provider;
 struct prompts;
 struct question_book;
@@ -26,7 +27,8 @@ struct mcp {
 	struct registry *registry;
 	struct prompts *prompts;
 	struct question_book *questions; /* to clients, not answered yet */
-	mcp_complete_cb on_complete;     /* NULL: there is no completion */
+	struct listeners *listeners;
+	mcp_complete_cb on_complete; /* NULL: there is no completion */
 	void *complete_arg;
 	const struct mcp_resource_ops *resource_ops; /* NULL: none */
 	void *resource_arg;

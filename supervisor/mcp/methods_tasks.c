@@ -67,8 +67,8 @@ is_declared(const struct mcp_context *c)
 	return (c->client_can & can_bit(MCP_CAN_TASKS)) != 0;
 }
 
-static void
-need_capability(struct mcp_request *r)
+void
+tasks_need_extension(struct mcp_request *r)
 {
 	AUTO(auto_json)
 	json_t *data = json_pack(
@@ -89,7 +89,7 @@ admit_extension(struct mcp_request *r, const struct mcp_context *c,
 	out->may = declared && tool->tasks != REGISTRY_TASKS_FORBIDDEN;
 	if (declared || tool->tasks != REGISTRY_TASKS_REQUIRED)
 		return true;
-	need_capability(r);
+	tasks_need_extension(r);
 	return false;
 }
 
@@ -317,7 +317,7 @@ may_ask(struct mcp_request *r, const struct mcp_context *c)
 {
 	if (task_form_of(c->rev) == TASK_IN_CORE || is_declared(c))
 		return true;
-	need_capability(r);
+	tasks_need_extension(r);
 	return false;
 }
 

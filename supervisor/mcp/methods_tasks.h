@@ -22,5 +22,8 @@
  */
 bool tasks_admit(struct mcp_request *r, const struct mcp_context *c,
     const struct registry_tool *tool, struct call_task *out) MUSTCHECK;
+/* tasks_need_extension - a request that is about tasks, of who did not declare
+ * the extension */
+void tasks_need_extension(struct mcp_request *r);
 
 #endif

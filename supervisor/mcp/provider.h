@@ -68,6 +68,9 @@ extern const struct mcp_provider methods_resources;
 extern const struct mcp_provider methods_prompts;
 extern const struct mcp_provider methods_completion;
 extern const struct mcp_provider methods_tasks;
+extern const struct mcp_provider methods_watch; /* methods_watch.c */
+extern const struct mcp_provider methods_logging;
+extern const struct mcp_provider methods_subscriptions; /* subscriptions.c */
 
 /* provider_capabilities - what the server can, as initialize and
  * server/discover say it: a new object */

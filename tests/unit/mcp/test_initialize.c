@@ -13,7 +13,8 @@ TEST(initialize_answers_with_a_session)
 	assert_non_null(a.session);
 	assert_string_equal(a.body,
 	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":"
-	    "\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
+	    "\"2025-06-18\",\"capabilities\":{\"tools\":{},\"logging\":{}},"
+	    "\"serverInfo\":"
 	    "{\"name\":\"test\",\"title\":\"A test\",\"version\":\"1\"},"
 	    "\"instructions\":\"Be kind\"}}");
 	fake_clear(&a);

@@ -119,7 +119,7 @@ TEST(an_http_error_is_json_also_for_a_stream_client)
 	fake_ask(*state, &c, PING, 400, MCP_SERVER_ERROR);
 }
 
-TEST(get_finds_no_stream)
+TEST(get_finds_no_stream_without_a_session_that_takes_one)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(NULL);
@@ -130,6 +130,7 @@ TEST(get_finds_no_stream)
 	fake_expect(&a, 405, MCP_SERVER_ERROR);
 	fake_clear(&a);
 	c.session = s;
+	c.accept = "application/json";
 	fake_http(*state, "GET", &c, NULL, 0, &a);
 	fake_expect(&a, 405, MCP_SERVER_ERROR);
 	fake_clear(&a);

@@ -182,7 +182,8 @@ TEST(discover_says_what_is_served_and_for_how_long)
 	fake_expect(&a, 200, 0);
 	assert_string_equal(a.body,
 	    "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"supportedVersions\":"
-	    "[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},\"instructions\":"
+	    "[\"2026-07-28\"],\"capabilities\":{\"tools\":{},\"logging\":{}},"
+	    "\"instructions\":"
 	    "\"Be kind\",\"resultType\":\"complete\",\"ttlMs\":60000,"
 	    "\"cacheScope\":\"public\",\"_meta\":{"
 	    "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"test\","

@@ -193,8 +193,8 @@ TEST(initialize_announces_prompts)
 	struct fake_answer a;
 
 	fake_post(g->m, &c, FAKE_INITIALIZE("2025-11-25"), &a);
-	fake_expect_has(
-	    a.body, "\"capabilities\":{\"tools\":{},\"prompts\":{}}");
+	fake_expect_has(a.body,
+	    "\"capabilities\":{\"tools\":{},\"prompts\":{},\"logging\":{}}");
 	fake_clear(&a);
 }
 
@@ -356,7 +356,8 @@ TEST(initialize_announces_completions)
 
 	mcp_set_completion(g->m, complete_cb, NULL);
 	fake_post(g->m, &c, FAKE_INITIALIZE("2025-06-18"), &a);
-	fake_expect_has(a.body, "\"prompts\":{},\"completions\":{}}");
+	fake_expect_has(
+	    a.body, "\"prompts\":{},\"completions\":{},\"logging\":{}}");
 	fake_clear(&a);
 }
 

@@ -189,8 +189,8 @@ TEST(initialize_announces_resources)
 	struct fake_answer a;
 
 	fake_post(g->m, &c, FAKE_INITIALIZE("2025-11-25"), &a);
-	fake_expect_has(
-	    a.body, "\"capabilities\":{\"tools\":{},\"resources\":{}}");
+	fake_expect_has(a.body,
+	    "\"capabilities\":{\"tools\":{},\"resources\":{},\"logging\":{}}");
 	fake_clear(&a);
 }
 
