@@ -7,8 +7,10 @@
 
 #include "supervisor/front/routes.h"
 
-/* mcp_endpoint.c */
+/* mcp_endpoint.c: MCP_PATH, and the two paths of HTTP+SSE */
 void front_on_mcp(struct request *r);
+void front_on_mcp_sse(struct request *r);
+void front_on_mcp_messages(struct request *r);
 
 /* about.c: what this server is, and how to reach it */
 void front_on_index(struct request *r);

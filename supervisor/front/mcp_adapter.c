@@ -7,6 +7,8 @@
 
 #include "common/xmalloc.h"
 
+#define MESSAGES_MAX 256 /* MCP_PATH is not as deep */
+
 /* An HTTP exchange that the library answers; gone with its answer. */
 struct adapted {
 	const struct mcp_adapter *a;
@@ -50,8 +52,12 @@ adapted_on_reply(void *handle, int status, const char *session_id,
 		http_add_header(x, "Allow", "POST, DELETE, OPTIONS");
 	http_add_header(x, "Cache-Control", "no-store");
 	adapted_free(p);
-	http_reply(
-	    x, status, body != NULL ? "application/json" : NULL, body, len);
+	/* The one body that is no JSON-RPC: "Accepted". */
+	http_reply(x, status,
+	    body == NULL      ? NULL :
+		status == 202 ? "text/plain" :
+				"application/json",
+	    body, len);
 }
 
 static int
@@ -158,12 +164,32 @@ adapted_on_header(void *handle, const char *name, unsigned int *lines)
 	return http_header_named(p->x, name, lines);
 }
 
+/* From the path that was asked, so that it is right behind a proxy that puts
+ * something before our paths; NULL: there is no such path. */
+static const char *
+messages_from(const struct mcp_adapter *a, const struct http_exchange *x,
+    char *out, size_t size)
+{
+	const char *path = http_path(x);
+	size_t n = 0;
+
+	if (a->messages == NULL)
+		return NULL;
+	out[0] = '\0';
+	for (const char *p = path; *p != '\0' && *p != '?'; p++)
+		if (*p == '/' && p > path && n + 3 < size)
+			n += (size_t)snprintf(out + n, size - n, "../");
+	(void)snprintf(out + n, size - n, "%s", a->messages);
+	return out;
+}
+
 void
 mcp_adapter_take(const struct mcp_adapter *a, struct http_exchange *x,
     enum mcp_route route, struct mcp_message *message, size_t bytes)
 {
 	struct adapted *p = xcalloc(1, sizeof(*p));
 	char client[NETADDR_TEXT_MAX], url[CALL_SERVER_URL_MAX + 1];
+	char messages[MESSAGES_MAX];
 	struct mcp_http h = {
 	    .route = route,
 	    .method = method_name(x),
@@ -174,6 +200,9 @@ mcp_adapter_take(const struct mcp_adapter *a, struct http_exchange *x,
 	    .last_event_id = http_header(x, HTTP_H_LAST_EVENT_ID),
 	    .mcp_method = http_header(x, HTTP_H_MCP_METHOD),
 	    .mcp_name = http_header(x, HTTP_H_MCP_NAME),
+	    .stream_id =
+		route == MCP_ROUTE_MESSAGES ? http_query(x, "sessionId") : NULL,
+	    .messages = messages_from(a, x, messages, sizeof(messages)),
 	    .header = adapted_on_header,
 	    .body_len = bytes,
 	    .message = message,

@@ -18,6 +18,9 @@ struct mcp_adapter {
 	    void *arg, struct err *e);
 	void (*drop_stream)(void *place);
 	void *arg;
+	/* The path of MCP_ROUTE_MESSAGES without its slash; NULL: HTTP+SSE is
+	 * not served. */
+	const char *messages;
 };
 
 /*

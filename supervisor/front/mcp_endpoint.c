@@ -35,8 +35,8 @@ drop_stream(void *place)
 void
 front_open_mcp(struct front *f)
 {
-	f->mcp_adapter =
-	    (struct mcp_adapter){f->mcp, take_stream, drop_stream, f};
+	f->mcp_adapter = (struct mcp_adapter){
+	    f->mcp, take_stream, drop_stream, f, "messages"};
 }
 
 /* ---- requests */
@@ -62,12 +62,12 @@ log_request(const struct http_exchange *x, const struct mcp_message *message)
 }
 
 static void
-ask_library(struct front *f, struct http_exchange *x,
+ask_library(struct front *f, struct http_exchange *x, enum mcp_route route,
     struct mcp_message *message, size_t bytes)
 {
 	if (message != NULL && conf_bool(f->conf, CONF_LOG_MCP_REQUESTS))
 		log_request(x, message);
-	mcp_adapter_take(&f->mcp_adapter, x, MCP_ROUTE_MAIN, message, bytes);
+	mcp_adapter_take(&f->mcp_adapter, x, route, message, bytes);
 }
 
 /* ---- a large body, on its way through a thread */
@@ -75,6 +75,7 @@ ask_library(struct front *f, struct http_exchange *x,
 struct large_body {
 	struct front *f;
 	struct http_exchange *x;
+	enum mcp_route route;
 	struct body_reading *reading;
 };
 
@@ -94,9 +95,10 @@ large_body_cb(struct mcp_message *message, size_t bytes, void *arg)
 	struct large_body *l = arg;
 	struct front *f = l->f;
 	struct http_exchange *x = l->x;
+	enum mcp_route route = l->route;
 
 	free(l);
-	ask_library(f, x, message, bytes);
+	ask_library(f, x, route, message, bytes);
 }
 
 /* A large message's place, or its refusal. */
@@ -124,7 +126,7 @@ has_room(struct front *f, struct http_exchange *x)
 }
 
 static void
-take_large(struct front *f, struct http_exchange *x)
+take_large(struct front *f, struct http_exchange *x, enum mcp_route route)
 {
 	struct large_body *l;
 
@@ -133,13 +135,14 @@ take_large(struct front *f, struct http_exchange *x)
 	l = xcalloc(1, sizeof(*l));
 	l->f = f;
 	l->x = x;
+	l->route = route;
 	http_hold(x, large_body_on_gone, l);
 	l->reading = bodies_read(f->bodies, http_principal(x)->tenant,
 	    http_take_body(x), large_body_cb, l);
 }
 
 static void
-take_small(struct front *f, struct http_exchange *x)
+take_small(struct front *f, struct http_exchange *x, enum mcp_route route)
 {
 	struct mcp_message *message = NULL;
 	const void *body;
@@ -149,18 +152,35 @@ take_small(struct front *f, struct http_exchange *x)
 	if (http_method(x) == HTTP_METHOD_POST &&
 	    conf_bool(f->conf, CONF_LOG_MCP_REQUESTS))
 		message = mcp_message_read(body, n);
-	ask_library(f, x, message, n);
+	ask_library(f, x, route, message, n);
 	mcp_message_free(message);
+}
+
+static void
+take(const struct request *r, enum mcp_route route)
+{
+	if (http_method(r->x) == HTTP_METHOD_POST &&
+	    http_body_bytes(r->x) > BODIES_FROM)
+		take_large(r->front, r->x, route);
+	else
+		take_small(r->front, r->x, route);
 }
 
 void
 front_on_mcp(struct request *r)
 {
-	if (front_greet(r->front, r->x))
-		return;
-	if (http_method(r->x) == HTTP_METHOD_POST &&
-	    http_body_bytes(r->x) > BODIES_FROM)
-		take_large(r->front, r->x);
-	else
-		take_small(r->front, r->x);
+	if (!front_greet(r->front, r->x))
+		take(r, MCP_ROUTE_MAIN);
+}
+
+void
+front_on_mcp_sse(struct request *r)
+{
+	take(r, MCP_ROUTE_SSE);
+}
+
+void
+front_on_mcp_messages(struct request *r)
+{
+	take(r, MCP_ROUTE_MESSAGES);
 }

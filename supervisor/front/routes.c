@@ -95,6 +95,8 @@ static const struct route routes[] = {
 	USER, NULL},
     {ROUTE_BELOW_MCP, "/runs/:run/cancel", POST, "no such run",
 	front_on_run_cancel, USER, NULL},
+    {ROUTE_TOP, "/sse", GET, NULL, front_on_mcp_sse, USER, NULL},
+    {ROUTE_TOP, "/messages", POST, NULL, front_on_mcp_messages, USER, NULL},
     {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ,
 	"no such artifact", front_on_artifact, USER, &none},
     {ROUTE_TOP, "/healthz", READ, NULL, front_on_healthz, ROUTE_NOBODY, NULL},

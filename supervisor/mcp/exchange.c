@@ -253,6 +253,19 @@ exchange_send(struct mcp_exchange *x, const char *text)
 }
 
 void
+exchange_send_as(struct mcp_exchange *x, const char *event, const char *text)
+{
+	exchange_pin(x);
+	exchange_stream_open(x);
+	if (!x->ended && x->is_streaming)
+		write_event(x,
+		    (const struct iovec[]){PIECE("event: "), PIECE(event),
+			PIECE("\ndata: "), PIECE(text), PIECE("\n\n")},
+		    5);
+	(void)exchange_unpin(x);
+}
+
+void
 exchange_set_ids(
     struct mcp_exchange *x, struct exchange_ids *ids, enum exchange_prime prime)
 {

@@ -98,6 +98,9 @@ void exchange_stream_open(struct mcp_exchange *x);
  * have ended then.  What may be left out asks exchange_has_room before. */
 bool exchange_has_room(const struct mcp_exchange *x);
 void exchange_send(struct mcp_exchange *x, const char *text);
+/* exchange_send_as - the same, as an event of another kind; of one line */
+void exchange_send_as(
+    struct mcp_exchange *x, const char *event, const char *text);
 
 /* exchange_watch - that the client leaves is to be noticed at once */
 void exchange_watch(struct mcp_exchange *x);

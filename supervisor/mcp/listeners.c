@@ -518,7 +518,7 @@ mcp_is_watched(const struct mcp *m)
 /* ---- the end */
 
 void
-mcp_drain(struct mcp *m)
+listeners_drain(struct mcp *m)
 {
 	struct listeners *ls = m->listeners;
 	struct listen_session *s;

@@ -35,6 +35,8 @@ struct listeners *listeners_new(void);
 void listeners_free(struct listeners *ls);
 /* listeners_tick - tells what has changed, forgets who is away */
 void listeners_tick(struct mcp *m, uint64_t now_ms);
+/* listeners_drain - streams of sessions end, and subscriptions */
+void listeners_drain(struct mcp *m);
 struct watches *listeners_watches(struct mcp *m);
 
 /* ---- sessions; c->session is whose */

@@ -15,6 +15,7 @@
 #include "supervisor/mcp/accept.h"
 #include "supervisor/mcp/batch.h"
 #include "supervisor/mcp/level.h"
+#include "supervisor/mcp/duplex.h"
 #include "supervisor/mcp/listeners.h"
 #include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
@@ -57,6 +58,7 @@ mcp_new(const struct mcp_config *config)
 	    config->session_key_len, config->session_ttl_s);
 	m->registry = registry_new();
 	m->prompts = prompts_new();
+	m->duplexes = duplexes_new();
 	m->questions = question_book_new();
 	m->listeners = listeners_new();
 	TAILQ_INIT(&m->exchanges);
@@ -81,6 +83,7 @@ mcp_free(struct mcp *m)
 	mcp_call_orphan_all(m); /* first: nothing is cancelled */
 	while ((x = TAILQ_FIRST(&m->exchanges)) != NULL)
 		exchange_abandon(x);
+	duplexes_free(m->duplexes);
 	batch_free_all(m);
 	listeners_free(m->listeners);
 	registry_free(m->registry);
@@ -89,6 +92,13 @@ mcp_free(struct mcp *m)
 	json_decref(m->templates);
 	session_keeper_free(m->sessions);
 	free(m);
+}
+
+void
+mcp_drain(struct mcp *m)
+{
+	duplex_drain_all(m);
+	listeners_drain(m);
 }
 
 int
@@ -284,6 +294,31 @@ refuse_get(const struct visit *v)
 	    NULL);
 }
 
+/* The stream of HTTP+SSE, on a path of its own or for a client that was given
+ * MCP_PATH. */
+static void
+handle_open(struct visit *v)
+{
+	const struct mcp_context c = context_of(v, NULL);
+	struct err e;
+
+	if (strcmp(v->http->method, "GET") != 0 || v->http->messages == NULL)
+		refuse_get(v);
+	else if (exchange_set_forms(v->x, ACCEPT_STREAM, &e) != 0)
+		refuse(v, 429, MCP_SERVER_ERROR, e.msg, NULL);
+	else
+		duplex_open(v->x, &c, v->http->messages);
+}
+
+/* A client of MCP 2024-11-05: what later ones send with a GET is missing. */
+static bool
+is_open(const struct mcp_http *http)
+{
+	return http->session_id == NULL && http->protocol_version == NULL &&
+	    http->last_event_id == NULL && http->messages != NULL &&
+	    (accept_forms(http->accept) & ACCEPT_STREAM) != 0;
+}
+
 /* A GET whose session is known. */
 static void
 handle_get(struct visit *v)
@@ -309,6 +344,10 @@ handle_session_method(struct visit *v)
 	bool is_delete = strcmp(http->method, "DELETE") == 0;
 	bool is_get = strcmp(http->method, "GET") == 0;
 
+	if (is_get && is_open(http)) {
+		handle_open(v);
+		return;
+	}
 	if ((!is_delete && !is_get) || era_is_modern(http->protocol_version) ||
 	    (is_get && http->session_id == NULL)) {
 		refuse_get(v);
@@ -582,11 +621,8 @@ handle_message(struct visit *v)
 
 /* What can be said before the body is read; false when it was refused. */
 static bool
-check_post(const struct visit *v)
+check_body(const struct visit *v)
 {
-	unsigned int forms;
-	struct err e;
-
 	if (v->http->body_len > v->m->body_max) {
 		AUTO(auto_free)
 		char *message = xasprintf("the body is over the limit of %zu "
@@ -601,6 +637,17 @@ check_post(const struct visit *v)
 		    "Content-Type must be application/json", NULL);
 		return false;
 	}
+	return true;
+}
+
+static bool
+check_post(const struct visit *v)
+{
+	unsigned int forms;
+	struct err e;
+
+	if (!check_body(v))
+		return false;
 	forms = accept_forms(v->http->accept);
 	if (forms == 0) {
 		refuse(v, 406, MCP_SERVER_ERROR,
@@ -630,6 +677,100 @@ take_message(struct visit *v, struct err *e)
 	return given->code;
 }
 
+/* As rpc_clear, also of one that was given. */
+static void
+put_message(const struct visit *v, struct rpc_message *message)
+{
+	if (v->http->message != NULL)
+		v->http->message->rpc = *message; /* is freed there */
+	else
+		rpc_clear(message);
+}
+
+/* ---- a message of HTTP+SSE (duplex.h) */
+
+static bool
+is_method(const struct rpc_message *message, const char *method)
+{
+	return message->kind == RPC_REQUEST &&
+	    strcmp(message->method, method) == 0;
+}
+
+static void
+handle_part_of_stream(struct visit *v, const struct session *session)
+{
+	bool initialize = is_method(&v->message, "initialize");
+
+	if (session != NULL && !initialize) {
+		v->session = *session;
+		handle_legacy(v);
+	} else if (session == NULL &&
+	    (initialize || is_method(&v->message, "ping"))) {
+		on_request(v, NULL);
+	} else if (v->message.kind != RPC_REQUEST) {
+		exchange_reply(v->x, 202, NULL);
+	} else {
+		refuse(v, 400, MCP_INVALID_REQUEST,
+		    initialize ?
+			"this session is initialized already; open another "
+			"stream to start another" :
+			"send initialize first",
+		    NULL);
+	}
+}
+
+static void
+serve_part(struct visit *v, struct duplex *d)
+{
+	struct visit part = *v;
+	const struct session *session = duplex_session(d);
+
+	part.x = duplex_exchange(
+	    d, v->message.kind == RPC_REQUEST ? v->message.id : NULL);
+	exchange_pin(part.x);
+	handle_part_of_stream(&part, session);
+	(void)exchange_unpin(part.x);
+	v->message = part.message; /* without what was taken over */
+}
+
+static void
+take_part(struct visit *v, struct duplex *d)
+{
+	struct err e;
+	int code = take_message(v, &e);
+
+	if (code != 0) {
+		refuse(v, 400, code, e.msg, NULL);
+	} else if (v->message.kind == RPC_BATCH) {
+		refuse(v, 400, MCP_INVALID_REQUEST,
+		    "a batch, which this transport does not have: send one "
+		    "message per POST",
+		    NULL);
+	} else {
+		serve_part(v, d);
+		exchange_reply(v->x, 202, "Accepted");
+	}
+	put_message(v, &v->message);
+}
+
+/* What is another's is as unknown as what never was. */
+static void
+handle_part_post(struct visit *v)
+{
+	const char *id = v->http->stream_id;
+	struct duplex *d =
+	    id == NULL ? NULL : duplex_find(v->m, id, v->http->who);
+	struct err e;
+
+	if (d == NULL)
+		refuse(
+		    v, 404, MCP_SESSION_NOT_FOUND, "Session not found", NULL);
+	else if (duplex_check_room(d, &e) != 0)
+		refuse(v, 429, MCP_SERVER_ERROR, e.msg, NULL);
+	else if (check_body(v))
+		take_part(v, d);
+}
+
 static void
 handle_post(struct visit *v)
 {
@@ -645,10 +786,7 @@ handle_post(struct visit *v)
 		handle_batch(v);
 	else
 		handle_message(v);
-	if (v->http->message != NULL)
-		v->http->message->rpc = v->message; /* is freed there */
-	else
-		rpc_clear(&v->message);
+	put_message(v, &v->message);
 }
 
 struct mcp_exchange *
@@ -663,7 +801,11 @@ mcp_handle(struct mcp *m, const struct mcp_http *http,
 
 	v.x->can_resume = http->route == MCP_ROUTE_MAIN;
 	exchange_pin(v.x);
-	if (strcmp(http->method, "POST") == 0)
+	if (http->route == MCP_ROUTE_SSE)
+		handle_open(&v);
+	else if (http->route == MCP_ROUTE_MESSAGES)
+		handle_part_post(&v);
+	else if (strcmp(http->method, "POST") == 0)
 		handle_post(&v);
 	else
 		handle_session_method(&v);

@@ -148,6 +148,9 @@ struct mcp_http {
 	const char *mcp_method; /* Mcp-Method, Mcp-Name of MCP 2026-07-28 */
 	const char *mcp_name;
 	const char *stream_id; /* sessionId of the query, MCP_ROUTE_MESSAGES */
+	/* Where such messages are to be POSTed to, as who asked this path is to
+	 * resolve it; NULL: HTTP+SSE is not served */
+	const char *messages;
 	/* Any other header of the request, by its name; NULL: absent.  *lines:
 	 * how many there were.  Mcp-Param-NAME (MCP 2026-07-28) */
 	const char *(*header)(

@@ -10,6 +10,7 @@
 #include "supervisor/mcp/registry.h"
 #include "supervisor/mcp/session.h"
 
+struct duplexes;
 struct listeners;
 struct mcp_provider;
 struct prompts;
@@ -26,6 +27,7 @@ struct mcp {
 	struct session_keeper *sessions;
 	struct registry *registry;
 	struct prompts *prompts;
+	struct duplexes *duplexes;
 	struct question_book *questions; /* to clients, not answered yet */
 	struct listeners *listeners;
 	mcp_complete_cb on_complete; /* NULL: there is no completion */

@@ -112,7 +112,7 @@ end_cb(struct listen_member *l)
 
 /* ---- questions to the offer */
 
-struct question {
+struct asked_thing {
 	struct subscription *s;
 	const char *text;
 };
@@ -120,7 +120,7 @@ struct question {
 static void
 ask_resource(struct mcp_call *call, void *arg)
 {
-	const struct question *q = arg;
+	const struct asked_thing *q = arg;
 	const struct mcp *m = q->s->m;
 
 	m->resource_ops->watch(call, q->text, m->resource_arg);
@@ -129,7 +129,7 @@ ask_resource(struct mcp_call *call, void *arg)
 static void
 ask_task(struct mcp_call *call, void *arg)
 {
-	const struct question *q = arg;
+	const struct asked_thing *q = arg;
 	const struct mcp *m = q->s->m;
 	const struct call_task task = {.way = CALL_TASK_GET};
 
@@ -148,7 +148,7 @@ ask(struct subscription *s, const char *text, mcp_call_run_cb run,
 	    .who = s->who,
 	    .request_id = s->request_id,
 	    .log_level = LEVEL_NONE};
-	struct question q = {s, text};
+	struct asked_thing q = {s, text};
 
 	s->is_asking = true;
 	s->question = inner_call_start(&c, s->id, run, &q, cb, s);

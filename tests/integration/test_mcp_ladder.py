@@ -249,7 +249,7 @@ def test_other_methods_say_which_are_allowed(raw):
         assert answer.status == 405
         assert "POST" in answer.headers["Allow"].split(", ")
         assert "id" not in answer.message()
-    stray = raw.ask("GET /mcp", "Accept: text/event-stream")
+    stray = raw.ask("GET /mcp", "Accept: application/json")
     assert stray.status == 405
     assert "POST" in stray.headers["Allow"].split(", ")
 

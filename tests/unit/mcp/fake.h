@@ -33,7 +33,8 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	char *event[FAKE_EVENTS];
 	char *event_id[FAKE_EVENTS]; /* NULL: it had none */
 	int nevents;
-	char *primed; /* the id of the event without a message; NULL: none */
+	char *endpoint; /* of HTTP+SSE; NULL: none */
+	char *primed;   /* the id of the event without a message; NULL: none */
 	int primes;
 	unsigned int retry_ms;
 	int beats;                     /* comments that show life */
@@ -98,6 +99,10 @@ fake_take_event(struct fake_answer *a, const char *event)
 		free(a->primed);
 		a->primed = id;
 		free(data);
+	} else if (kind != NULL && strcmp(kind, "endpoint") == 0) {
+		assert_int_equal(a->nevents, 0);
+		assert_null(a->endpoint);
+		a->endpoint = data;
 	} else {
 		assert_string_equal(kind, "message");
 		assert_true(a->nevents < FAKE_EVENTS);
@@ -186,6 +191,7 @@ fake_clear(struct fake_answer *a)
 		free(a->event[i]);
 		free(a->event_id[i]);
 	}
+	free(a->endpoint);
 	free(a->primed);
 	memset(a, 0, sizeof(*a));
 }
@@ -304,6 +310,8 @@ fake_add_tools(struct mcp *m)
 struct fake_client {
 	const char *accept, *content_type, *session, *version;
 	const char *last_event_id;
+	enum mcp_route route; /* of HTTP+SSE, as the rest */
+	const char *messages, *stream;
 	const char *method, *name;     /* Mcp-Method, Mcp-Name */
 	const struct fake_line *lines; /* up to one without a name; or NULL */
 	struct principal *who;
@@ -356,6 +364,9 @@ fake_http(struct mcp *m, const char *method, const struct fake_client *c,
 	    .session_id = c->session,
 	    .protocol_version = c->version,
 	    .last_event_id = c->last_event_id,
+	    .route = c->route,
+	    .messages = c->messages,
+	    .stream_id = c->stream,
 	    .mcp_method = c->method,
 	    .mcp_name = c->name,
 	    .header = fake_header_cb,
