@@ -41,6 +41,7 @@ enum resource_kind {
 struct resources {
 	struct core *core;
 	struct mcp *mcp;
+	struct bus_member member; /* of the core's bus */
 	LIST_HEAD(, resource_reading) readings;
 };
 
@@ -50,7 +51,8 @@ struct resource_reading {
 	struct mcp_call *call; /* NULL: the server has ended meanwhile */
 	char *uri;
 	enum resource_kind kind;
-	char *path;                    /* RESOURCE_ARTIFACT */
+	char *path; /* RESOURCE_ARTIFACT */
+	bool is_watch;
 	struct history_asking *asking; /* of the list */
 	struct lookup *lookup;
 	struct lookup_found found;
@@ -276,7 +278,9 @@ found_cb(
 		return;
 	}
 	r->found = *found;
-	if (r->kind == RESOURCE_RUN) {
+	if (r->is_watch) {
+		mcp_call_answer(reading_free(r), json_object());
+	} else if (r->kind == RESOURCE_RUN) {
 		show_run(r);
 	} else if (r->kind == RESOURCE_OUTPUT) {
 		log_view_digest(found->view,
@@ -343,6 +347,15 @@ on_read(struct mcp_call *call, const char *uri, void *arg)
 	reading_start(reading_new(arg, call), uri);
 }
 
+static void
+on_watch(struct mcp_call *call, const char *uri, void *arg)
+{
+	struct resource_reading *r = reading_new(arg, call);
+
+	r->is_watch = true;
+	reading_start(r, uri);
+}
+
 /* ---- the list: newest runs first */
 
 static json_t *
@@ -392,6 +405,28 @@ on_list(struct mcp_call *call, const char *cursor, void *arg)
 	    mcp_call_base(call)->who->tenant, &q, listed_cb, r);
 }
 
+/* ---- what changes */
+
+static void
+on_bus(const struct bus_event *ev, void *arg)
+{
+	const struct resources *all = arg;
+	const struct store_run *row;
+	char id[UUID_TEXT_LEN + 1], uri[sizeof(ROOT) + sizeof(id) + 16];
+
+	if ((ev->kind != BUS_RUN_GREW && ev->kind != BUS_RUN_ENDED) ||
+	    !mcp_is_watched(all->mcp))
+		return;
+	row = &ev->run->row;
+	uuid_format(&row->uuid, id);
+	(void)snprintf(uri, sizeof(uri), ROOT "%s" OUTPUT, id);
+	mcp_resource_changed(all->mcp, (struct tenant_id){row->tenant}, uri);
+	uri[strlen(uri) - strlen(OUTPUT)] = '\0';
+	if (ev->kind == BUS_RUN_ENDED)
+		mcp_resource_changed(
+		    all->mcp, (struct tenant_id){row->tenant}, uri);
+}
+
 /* ---- life of all */
 
 static json_t *
@@ -412,7 +447,7 @@ struct resources *
 resources_new(struct core *core, struct mcp *m)
 {
 	static const struct mcp_resource_ops ops = {
-	    .list = on_list, .read = on_read};
+	    .list = on_list, .read = on_read, .watch = on_watch};
 	struct resources *all = xcalloc(1, sizeof(*all));
 	AUTO(auto_json) json_t *list = templates();
 
@@ -420,6 +455,7 @@ resources_new(struct core *core, struct mcp *m)
 	all->mcp = m;
 	LIST_INIT(&all->readings);
 	mcp_set_resources(m, list, &ops, all);
+	bus_join(core_bus(core), &all->member, on_bus, all);
 	return all;
 }
 
@@ -430,6 +466,7 @@ resources_free(struct resources *all)
 
 	if (all == NULL)
 		return;
+	bus_leave(core_bus(all->core), &all->member);
 	while ((r = LIST_FIRST(&all->readings)) != NULL) {
 		struct mcp_call *call = r->call;
 

@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from client import McpError, python
+from test_resume import Stream
 from tenants import Tenant
 
 
@@ -39,6 +40,7 @@ def test_they_are_announced(client):
     client.session = None
     capabilities = client.initialize()["capabilities"]
     assert {"resources", "prompts", "completions"} <= set(capabilities)
+    assert capabilities["resources"]["subscribe"] is True
 
 
 def test_a_run_is_read_with_its_output(client, sandbox):
@@ -89,6 +91,30 @@ def test_what_is_not_there_is_not_found(client, sandbox):
             read(client, uri)
         assert why.value.code == -32002, uri
         assert why.value.data == {"uri": uri}
+
+
+def test_who_subscribes_hears_of_output_and_of_the_end(client, sandbox):
+    run = client.start(sandbox, "read -r line; echo $line", "sleep 1000")
+    run = run["run_id"]
+    uri = f"sandbox://runs/{run}"
+    for wanted in (uri, f"{uri}/output"):
+        assert client.rpc("resources/subscribe", {"uri": wanted}) == {}
+    listening = Stream(client, "GET")
+    assert listening.status == 200
+    client.wait_state(run)
+    client.cancel(run)
+    told = set()
+    for message in listening.messages():
+        assert message["method"] == "notifications/resources/updated"
+        told.add(message["params"]["uri"])
+        if told == {uri, f"{uri}/output"}:
+            break
+    listening.close()
+    for wanted in (f"sandbox://runs/{uuid.uuid4()}", "file:///etc/passwd"):
+        with pytest.raises(McpError) as why:
+            client.rpc("resources/subscribe", {"uri": wanted})
+        assert why.value.code == -32002
+    assert client.rpc("resources/unsubscribe", {"uri": uri}) == {}
 
 
 def test_runs_are_listed_in_pages(client, sandbox):
