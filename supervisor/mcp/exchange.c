@@ -285,17 +285,21 @@ exchange_set_ids(
 bool
 exchange_hang_up(struct mcp_exchange *x, uint32_t retry_ms)
 {
-	if (!x->is_streaming || !x->is_primed)
-		return false;
+	bool hangs_up;
+
 	exchange_pin(x);
-	stream_prime(x, retry_ms);
-	if (!x->ended) {
+	if (x->to_prime)
+		exchange_stream_open(x);
+	hangs_up = !x->ended && x->is_streaming && x->is_primed;
+	if (hangs_up)
+		stream_prime(x, retry_ms);
+	if (hangs_up && !x->ended) {
 		end(x);
 		stream_forget(x);
 		x->ops->stream_end(x->handle);
 	}
 	(void)exchange_unpin(x);
-	return true;
+	return hangs_up;
 }
 
 void

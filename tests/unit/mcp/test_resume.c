@@ -369,6 +369,26 @@ TEST(a_call_may_hang_up_and_go_on)
 	fake_clear(&b);
 }
 
+TEST(a_call_may_hang_up_before_there_is_a_stream)
+{
+	struct ground *g = *state;
+	struct fake_answer a, b;
+
+	fake_post(g->m, &g->client, SLOW("1"), &a);
+	mcp_call_hang_up(fake_held[0], 250); /* nobody could come back */
+	assert_int_equal(a.starts, 0);
+	mcp_call_set_token(fake_held[0], TOKEN_TEXT, strlen(TOKEN_TEXT));
+	mcp_call_hang_up(fake_held[0], 250);
+	assert_int_equal(a.starts, 1);
+	assert_int_equal(a.ends, 1);
+	assert_int_equal(a.retry_ms, 250);
+	get(g, a.primed, &b);
+	fake_done(fake_held[0], "done", NULL);
+	assert_int_equal(b.nevents, 1);
+	fake_clear(&a);
+	fake_clear(&b);
+}
+
 TEST(a_cancel_reaches_the_call_that_was_taken_up)
 {
 	struct ground *g = *state;
