@@ -58,13 +58,17 @@ unit_tests()
 	done
 }
 
-# helpers - programs that tests start: tests/unit/<room>/helpers/X.c
+# helpers - programs that tests start: tests/unit/<room>/helpers/X.c, and the
+# server of the conformance suite
 helpers()
 {
 	tests=$(grep -E '^tests/unit/[a-z]+/helpers/[a-z0-9_]+\.c$' "$all" || :)
-	for t in $tests; do
-		echo "${t%.c}"
-	done | list TEST_HELPERS
+	{
+		for t in $tests; do
+			echo "${t%.c}"
+		done
+		echo tests/conformance/server
+	} | list TEST_HELPERS
 	for t in $tests; do
 		name=$(echo "${t%.c}" | sed 's/[^A-Za-z0-9]/_/g')
 		room=${t#tests/unit/}
@@ -72,6 +76,9 @@ helpers()
 		printf '%s_LDADD = $(%s_libs) $(test_libs)\n' "$name" \
 		    "${room%%/*}"
 	done
+	grep -E '^tests/conformance/[a-z0-9_]+\.[ch]$' "$all" |
+	    list tests_conformance_server_SOURCES
+	echo 'tests_conformance_server_LDADD = $(conformance_libs) $(test_libs)'
 }
 
 # bench_programs - tests/bench/X.c, made by hand
@@ -125,6 +132,7 @@ others()
 	    -e '^tests/bench/[a-z]+\.c$' \
 	    -e '^tests/unit/tap\.c$' \
 	    -e '^tests/unit/[a-z]+/helpers/[a-z0-9_]+\.c$' \
+	    -e '^tests/conformance/[a-z0-9_]+\.[ch]$' \
 	    -e '^schema/(sql/.*\.sql|tools/.*\.json)$' \
 	    -e '^images/(sandbox/|languages\.json$)' \
 	    -e '^(configure|Makefile|aclocal|config\.h)' \
