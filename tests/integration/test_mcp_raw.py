@@ -8,6 +8,7 @@ import socket
 import pytest
 
 import raw
+from client import wait_for
 from raw import (LEGACIES, LEGACY, MODERN, ask, events, modern, modern_lines,
                  modern_message, post, read, request, session, wrapped)
 
@@ -469,3 +470,48 @@ def test_each_error_says_whose_it_is_or_nobodys(server):
         assert set(answer.json) <= {"jsonrpc", "id", "error"}
         assert isinstance(answer.json["error"]["code"], int)
         assert answer.json["error"]["message"]
+
+
+# ---- streams that a session listens on
+
+def listen(server, lines):
+    """A stream that is open: its socket, and the head that came."""
+    sock = server.send("GET /mcp", "Accept: text/event-stream", *lines)
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += sock.recv(4096)
+    return sock, head
+
+
+def is_ended(sock):
+    """The last chunk, or the end of the connection, is there."""
+    sock.setblocking(False)
+    try:
+        data = sock.recv(4096)
+        return data == b"" or data.endswith(b"0\r\n\r\n")
+    except BlockingIOError:
+        return False
+    finally:
+        sock.settimeout(30)
+
+
+def test_a_session_may_listen_twice_and_not_without_end(server):
+    """Some clients open another stream before the first is closed: the newest
+    few are kept."""
+    lines = session(server)
+    socks = []
+    for _ in range(20):
+        sock, head = listen(server, lines)
+        assert head.startswith(b"HTTP/1.1 200"), head
+        assert b"Content-Type: text/event-stream" in head
+        assert b"Cache-Control: no-cache, no-transform" in head
+        socks.append(sock)
+    wait_for(lambda: is_ended(socks[0]), 30, "the oldest stream to end")
+    assert not is_ended(socks[-1]) and not is_ended(socks[-2])
+    assert post(server, request("ping"), *lines).result == {}
+    assert ask(server, "DELETE /mcp", *lines).status in (200, 202, 204)
+    for sock in socks[-2:]:
+        wait_for(lambda s=sock: is_ended(s), 30,
+                 "a stream to end with its session")
+    for sock in socks:
+        sock.close()
