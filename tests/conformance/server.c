@@ -41,16 +41,7 @@ struct server {
 
 /* ---- requests */
 
-static const struct {
-	const char *path;
-	enum mcp_route route;
-	unsigned int methods; /* enum http_method, OR-ed */
-} routes[] = {
-    {"/mcp", MCP_ROUTE_MAIN,
-	HTTP_METHOD_POST | HTTP_METHOD_GET | HTTP_METHOD_DELETE},
-    {"/sse", MCP_ROUTE_SSE, HTTP_METHOD_GET},
-    {"/messages", MCP_ROUTE_MESSAGES, HTTP_METHOD_POST},
-};
+#define METHODS (HTTP_METHOD_POST | HTTP_METHOD_GET | HTTP_METHOD_DELETE)
 
 static void
 refuse(struct http_exchange *x, int status, const char *why)
@@ -58,26 +49,6 @@ refuse(struct http_exchange *x, int status, const char *why)
 	http_reply_json(x, status,
 	    json_pack("{s:s, s:{s:i, s:s}}", "jsonrpc", "2.0", "error", "code",
 		MCP_SERVER_ERROR, "message", why));
-}
-
-static void
-route(struct server *s, struct http_exchange *x)
-{
-	const char *path = http_path(x);
-	size_t n = strcspn(path, "?");
-
-	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
-		if (strlen(routes[i].path) != n ||
-		    strncmp(routes[i].path, path, n) != 0)
-			continue;
-		if ((routes[i].methods & (unsigned int)http_method(x)) == 0)
-			refuse(x, 405, "this method is not for this path");
-		else
-			mcp_adapter_take(
-			    &s->adapter, x, routes[i].route, NULL, 0);
-		return;
-	}
-	refuse(x, 404, "there is nothing here");
 }
 
 static void
@@ -103,7 +74,12 @@ on_request(struct http_exchange *x, void *arg)
 		return;
 	}
 	http_set_principal(x, s->who);
-	route(s, x);
+	if (strcmp(http_path(x), "/mcp") != 0)
+		refuse(x, 404, "there is nothing here");
+	else if ((METHODS & (unsigned int)http_method(x)) == 0)
+		refuse(x, 405, "this method is not for this path");
+	else
+		mcp_adapter_take(&s->adapter, x, MCP_ROUTE_MAIN, NULL, 0);
 }
 
 /* ---- life */
