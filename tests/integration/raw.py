@@ -4,6 +4,7 @@ import base64
 import collections
 import http.client
 import json
+import urllib.parse
 
 OLDEST, FIRST_HTTP, ONE_BY_ONE = "2024-11-05", "2025-03-26", "2025-06-18"
 LEGACY = "2025-11-25"
@@ -130,6 +131,47 @@ def modern(server, method, params=None, *fields, token=None, ident=1, **more):
     """A whole request of 2026-07-28, with what it wants of headers."""
     return post(server, modern_message(method, params, ident, **more),
                 *modern_lines(method, params), *fields, token=token)
+
+
+class Stream:
+    """HTTP+SSE of 2024-11-05: a stream, and messages posted beside it."""
+
+    def __init__(self, server):
+        self.server = server
+        self.sock = server.send("GET /sse", "Accept: text/event-stream")
+        self.answer = http.client.HTTPResponse(self.sock)
+        self.answer.begin()
+        assert self.answer.status == 200
+        event = self.next()
+        assert event["event"] == "endpoint"
+        self.path = urllib.parse.urljoin("/sse", event["data"])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        self.sock.close()
+
+    def next(self):
+        """The event that comes next."""
+        block = b""
+        while not block.endswith(b"\n\n"):
+            line = self.answer.readline()
+            assert line, "the stream has ended"
+            block += line
+        event, = events(block)
+        return event if set(event) != {""} else self.next()
+
+    def ask(self, message):
+        """The answer to a request."""
+        done = ask(self.server, f"POST {self.path}", JSON,
+                   body=as_bytes(message))
+        assert done.status == 202, done
+        event = self.next()
+        assert event["event"] == "message"
+        answer = json.loads(event["data"])
+        assert answer["id"] == message["id"]
+        return answer
 
 
 def wrapped(text):

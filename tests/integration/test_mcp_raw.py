@@ -206,7 +206,9 @@ def test_who_has_no_token_is_refused_alike_whatever_is_asked(two):
               ("POST /mcp", modern_lines("tools/list"), b"\xff"),
               ("GET /mcp", ["Accept: text/event-stream"], b""),
               ("DELETE /mcp", ["Mcp-Session-Id: x"], b""),
-              ("GET /mcp", ["Last-Event-ID: x"], b"")]
+              ("GET /mcp", ["Last-Event-ID: x"], b""),
+              ("GET /sse", ["Accept: text/event-stream"], b""),
+              ("POST /messages?sessionId=x", [raw.JSON], b"{}")]
     for given in ([], raw.bearer("x"), raw.bearer(token + "x")):
         answers = {(a.status, a.headers["WWW-Authenticate"],
                     without_id(a.body))
@@ -331,13 +333,22 @@ SINCE = {"2025-03-26": {"annotations"},
          "2025-11-25": {"icons", "execution"}}
 
 
-@pytest.mark.parametrize("revision", [*LEGACIES[1:], MODERN])
-def test_a_tool_has_the_members_that_its_revision_knows(server, revision):
+def tools_of(server, revision):
+    """What a client of this revision is told of."""
     if revision == MODERN:
-        tools = modern(server, "tools/list").result["tools"]
-    else:
-        tools = post(server, request("tools/list"),
-                     *session(server, revision)).result["tools"]
+        return modern(server, "tools/list").result["tools"]
+    if revision != raw.OLDEST:
+        return post(server, request("tools/list"),
+                    *session(server, revision)).result["tools"]
+    with raw.Stream(server) as stream:
+        answer = stream.ask(raw.initialize(revision, 1))
+        assert answer["result"]["protocolVersion"] == revision
+        return stream.ask(request("tools/list", ident=2))["result"]["tools"]
+
+
+@pytest.mark.parametrize("revision", [*LEGACIES, MODERN])
+def test_a_tool_has_the_members_that_its_revision_knows(server, revision):
+    tools = tools_of(server, revision)
     known = MEMBERS.union(*(m for r, m in SINCE.items() if r <= revision))
     if revision == MODERN:
         known -= {"execution"}
