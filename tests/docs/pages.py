@@ -30,7 +30,7 @@ PAGES = ("README.md", "docs/clients.md", "docs/tools.md",
          "docs/troubleshooting.md", "docs/security.md", "docs/operations.md",
          "docs/sandboxctl.md", "docs/sqlite.md", "docs/events.md",
          "docs/api.md", "docs/history.md", "docs/metrics.md", "docs/logging.md",
-         "docs/prometheus/README.md")
+         "docs/tasks.md", "docs/prometheus/README.md")
 SHOWN_AT = "http://127.0.0.1:8080"
 # Of a server that a page starts itself: its places and port.
 SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",

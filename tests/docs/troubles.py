@@ -63,6 +63,7 @@ INTERNAL = {
     "worker/link/link.c": "told as a lost sandbox",
 }
 INTERNAL_TEXTS = (
+    "no such task",
     "there is no stream for this batch",
     "tool … has no definition", "…: its name must be …",
     "… tool definitions for … functions", "languages.json: …",
