@@ -1,6 +1,9 @@
 """Tasks: a call whose run goes on, as the protocol has it since 2025-11-25."""
+import contextlib
+import http.client
 import json
 import signal
+import threading
 import time
 
 import pytest
@@ -347,6 +350,35 @@ def test_kill_of_everything(server, session, sandbox):
     assert get(session, lasting)["status"] == "completed"
     assert result(session, lasting)["_meta"][RELATED] == {
         "taskId": lasting["taskId"]}
+
+
+def ask_on(client, name, acknowledged):
+    """Tasks until the server is gone."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        while True:
+            acknowledged.append(begin(client, name, "echo here")["taskId"])
+
+
+@pytest.mark.own
+def test_what_was_acknowledged_is_there_after_a_kill(server, session, sandbox):
+    session.run(sandbox, "true")
+    acknowledged = []
+    for _ in range(3):
+        before = len(acknowledged)
+        asker = server.client()
+        asker.initialize()
+        thread = threading.Thread(
+            target=ask_on, args=(asker, sandbox, acknowledged))
+        thread.start()
+        wait_for(lambda n=before: len(acknowledged) >= n + 15, 60, "tasks")
+        server.stop(signal.SIGKILL)
+        thread.join(60)
+        server.start()
+        session = server.client()
+        session.initialize()
+        assert set(acknowledged) <= set(listed(session)[0])
+    for task in acknowledged:
+        assert "here" in text(result(session, {"taskId": task}))
 
 
 @pytest.mark.own
