@@ -435,11 +435,11 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 		fatal(EXIT_MEMORY, "out of memory");
 	(void)event_add(f->tick, &second);
 	if (tools_new(f->core, f->mcp, parts->tools, f->event_key, &f->tools,
-		e) != 0) {
+		e) != 0 ||
+	    tool_tasks_new(f->tools, f->core, f->mcp, &f->tasks, e) != 0) {
 		front_free(f);
 		return e->code;
 	}
-	f->tasks = tool_tasks_new(f->tools, f->core, f->mcp);
 	*out = f;
 	return 0;
 }

@@ -121,7 +121,10 @@ struct tool_task_ops {
 	    enum mcp_outcome outcome);
 	void (*drop)(struct tool_call *t); /* it ends */
 };
-void tools_set_tasks(struct tools *ts, const struct tool_task_ops *task_ops);
+struct tool_tasks;
+void tools_set_tasks(struct tools *ts, const struct tool_task_ops *task_ops,
+    struct tool_tasks *tasks);
+struct tool_tasks *tools_tasks(const struct tools *ts);
 
 extern const struct tool tool_run_sandbox;    /* run_sandbox.c */
 extern const struct tool tool_delete_sandbox; /* sandbox_tools.c */

@@ -34,6 +34,7 @@ struct tool_tasks {
 	struct core *core;
 	struct mcp *mcp;
 	LIST_HEAD(, task_asking) askings;
+	LIST_HEAD(, task_watch) watches;
 };
 
 /* ---- a task as the library has it */
@@ -59,9 +60,90 @@ task_of(const struct store_task *row, const struct task_status *s,
 	    .poll_ms = TASK_POLL_MS};
 }
 
+/* ---- those that change are told of */
+
+struct task_watch {
+	LIST_ENTRY(task_watch) link;
+	struct tool_tasks *all;
+	struct run *run; /* a reference */
+	struct bus_member member;
+	struct uuid task;
+};
+
+static void
+tell(const struct tool_tasks *all, struct tenant_id tenant,
+    const struct uuid *task)
+{
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_format(task, id);
+	mcp_task_changed(all->mcp, tenant, id);
+}
+
+static void
+watch_free(struct task_watch *w)
+{
+	LIST_REMOVE(w, link);
+	bus_leave(&w->run->bus, &w->member);
+	run_unref(w->run);
+	free(w);
+}
+
+static void
+watch_on_bus(const struct bus_event *ev, void *arg)
+{
+	struct task_watch *w = arg;
+
+	if (ev->kind != BUS_RUN_SENT && ev->kind != BUS_RUN_ENDED)
+		return;
+	tell(w->all, run_tenant(w->run), &w->task);
+	if (ev->kind == BUS_RUN_ENDED)
+		watch_free(w);
+}
+
+static void
+watch(struct tool_tasks *all, struct run *r, const struct uuid *task)
+{
+	struct task_watch *w;
+
+	if (r->phase == RUN_OVER)
+		return;
+	w = xcalloc(1, sizeof(*w));
+	w->all = all;
+	w->run = run_ref(r);
+	w->task = *task;
+	LIST_INSERT_HEAD(&all->watches, w, link);
+	bus_join(&r->bus, &w->member, watch_on_bus, w);
+}
+
+/* Of an earlier life of the server.  A crash may have come between the two
+ * parts of a cancel. */
+static int
+watch_unfinished(struct tool_tasks *all, struct err *e)
+{
+	struct store_task_page tasks;
+
+	if (store_tasks_read(core_store(all->core), &tasks, e) != 0)
+		return e->code;
+	for (size_t i = 0; i < tasks.n; i++) {
+		const struct store_task *row = &tasks.rows[i];
+		struct run *r = runs_find_uuid(core_runs(all->core),
+		    (struct tenant_id){row->tenant}, &row->run);
+
+		if (r == NULL)
+			continue;
+		watch(all, r, &row->uuid);
+		if (row->cancelled_ms != 0)
+			run_cancel(r, RUNLOG_CANCELED);
+	}
+	store_task_page_clear(&tasks);
+	return 0;
+}
+
 /* ---- one is made */
 
 struct task_making {
+	struct tool_tasks *all;
 	struct tool_call *t; /* NULL: it ended meanwhile */
 	bool is_asked;
 	bool is_put; /* its row is on its way */
@@ -135,6 +217,7 @@ admit(struct tool_call *t)
 	if (!mcp_call_may_task(t->mcp, &is_asked, &ttl_ms))
 		return false;
 	m = t->making = xcalloc(1, sizeof(*m));
+	m->all = tools_tasks(t->tools);
 	m->t = t;
 	m->is_asked = is_asked;
 	m->ttl_ms = task_ttl_ms(ttl_ms);
@@ -208,6 +291,7 @@ put_cb(int rc, const struct err *why, void *arg)
 		no_task(m, why);
 		return;
 	}
+	watch(m->all, m->run, &m->row.uuid);
 	task_stands(&m->row, m->run, clock_wall_ms(), &state);
 	task = task_of(&m->row, &state, id);
 	uuid_format(&m->row.run, run);
@@ -408,10 +492,12 @@ canceled_cb(int rc, const struct err *why, void *arg)
 {
 	struct task_asking *a = arg;
 
-	if (rc != 0)
+	if (rc != 0) {
 		say_failure(a, why->msg);
-	else
-		say_state(a, NULL, MCP_TOOL_DONE);
+		return;
+	}
+	tell(a->all, who_asks(a)->tenant, &a->uuid);
+	say_state(a, NULL, MCP_TOOL_DONE);
 }
 
 static void
@@ -470,9 +556,6 @@ found(struct task_asking *a)
 		return;
 	}
 	task_stands(&a->row, run, clock_wall_ms(), &a->state);
-	/* A crash may have come between the two parts of a cancel. */
-	if (a->row.cancelled_ms != 0 && run != NULL)
-		run_cancel(run, RUNLOG_CANCELED);
 	if (a->asked == ASKED_CANCEL)
 		cancel(a, run);
 	else if (a->asked == ASKED_RESULT ||
@@ -625,28 +708,38 @@ on_cancel(struct mcp_call *mcp, const char *id, void *arg)
 static const struct mcp_task_ops ops = {
     .get = on_get, .result = on_result, .cancel = on_cancel, .list = on_list};
 
-struct tool_tasks *
-tool_tasks_new(struct tools *ts, struct core *core, struct mcp *m)
+int
+tool_tasks_new(struct tools *ts, struct core *core, struct mcp *m,
+    struct tool_tasks **out, struct err *e)
 {
 	struct tool_tasks *all = xcalloc(1, sizeof(*all));
 
-	all->tools = ts;
 	all->core = core;
+	all->tools = ts;
 	all->mcp = m;
 	LIST_INIT(&all->askings);
-	tools_set_tasks(ts, &calls_ops);
+	LIST_INIT(&all->watches);
+	if (watch_unfinished(all, e) != 0) {
+		tool_tasks_free(all);
+		return e->code;
+	}
+	tools_set_tasks(ts, &calls_ops, all);
 	mcp_set_tasks(m, &ops, all);
-	return all;
+	*out = all;
+	return 0;
 }
 
 void
 tool_tasks_free(struct tool_tasks *all)
 {
 	struct task_asking *a;
+	struct task_watch *w;
 
 	if (all == NULL)
 		return;
 	while ((a = LIST_FIRST(&all->askings)) != NULL)
 		say_failure(a, "the server is shutting down");
+	while ((w = LIST_FIRST(&all->watches)) != NULL)
+		watch_free(w);
 	free(all);
 }

@@ -12,6 +12,7 @@
 #define TOOLS_TOOL_TASKS_H
 
 #include "common/base.h"
+#include "common/err.h"
 #include "supervisor/mcp/mcp.h"
 
 struct core;
@@ -20,9 +21,10 @@ struct tool_call;
 struct tool_tasks;
 struct tools;
 
-/* tool_tasks_new - registers them with ts and m; all are kept by pointer */
-struct tool_tasks *tool_tasks_new(
-    struct tools *ts, struct core *core, struct mcp *m);
+/* tool_tasks_new - registers them with ts and m; all are kept by pointer.
+ * After core_recover: tasks of runs that go on are told of again */
+int tool_tasks_new(struct tools *ts, struct core *core, struct mcp *m,
+    struct tool_tasks **out, struct err *e) MUSTCHECK;
 /* tool_tasks_free - after tools_free; requests that are not answered end as
  * failed; NULL is fine */
 void tool_tasks_free(struct tool_tasks *all);

@@ -52,6 +52,7 @@ struct tools {
 	struct languages *languages;
 	struct resources *resources;
 	const struct tool_task_ops *task_ops; /* NULL: no tasks */
+	struct tool_tasks *tasks;
 	struct completions *completions;
 	uint8_t page_key[SIPHASH_KEY_BYTES];
 	EVP_MD *sha256; /* to look for it costs as much as to use it */
@@ -107,9 +108,17 @@ check_idle(struct tools *ts)
 }
 
 void
-tools_set_tasks(struct tools *ts, const struct tool_task_ops *task_ops)
+tools_set_tasks(struct tools *ts, const struct tool_task_ops *task_ops,
+    struct tool_tasks *tasks)
 {
 	ts->task_ops = task_ops;
+	ts->tasks = tasks;
+}
+
+struct tool_tasks *
+tools_tasks(const struct tools *ts)
+{
+	return ts->tasks;
 }
 
 static void

@@ -1,4 +1,6 @@
 """Tasks of MCP 2026-07-28: the server decides, the result is in the task."""
+import contextlib
+import http.client
 import json
 import signal
 import time
@@ -19,12 +21,12 @@ class Modern:
     def __init__(self, client):
         self.client = client
 
-    def ask(self, method, params, tasks=True):
-        """(status, answer)"""
+    def message(self, method, params, tasks=True):
+        """(body, headers)"""
         can = {"extensions": {EXTENSION: {}}} if tasks else {}
         name = params.get("name") or params.get("taskId")
         self.client.next_id += 1
-        status, headers, data = self.client.request("POST", "/mcp", json.dumps({
+        return json.dumps({
             "jsonrpc": "2.0", "id": self.client.next_id, "method": method,
             "params": {**params, "_meta": {
                 META + "protocolVersion": REVISION,
@@ -33,7 +35,12 @@ class Modern:
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "MCP-Protocol-Version": REVISION, "Mcp-Method": method,
-            **({"Mcp-Name": name} if name else {})})
+            **({"Mcp-Name": name} if name else {})}
+
+    def ask(self, method, params, tasks=True):
+        """(status, answer)"""
+        status, headers, data = self.client.request(
+            "POST", "/mcp", *self.message(method, params, tasks))
         answer = last_response(data) if headers["Content-Type"].startswith(
             "text/event-stream") else json.loads(data)
         return status, answer
@@ -42,6 +49,21 @@ class Modern:
         status, answer = self.ask(method, params, **more)
         assert status == 200 and "result" in answer, (status, answer)
         return answer["result"]
+
+    @contextlib.contextmanager
+    def listening(self, *tasks):
+        """Messages of a stream that tells of tasks."""
+        conn = http.client.HTTPConnection("127.0.0.1", self.client.port,
+                                          timeout=60)
+        conn.request("POST", "/mcp", *self.message("subscriptions/listen", {
+            "notifications": {"taskIds": [t["taskId"] for t in tasks]}}))
+        answer = conn.getresponse()
+        assert answer.status == 200
+        try:
+            yield (json.loads(line[6:]) for line in answer
+                   if line.startswith(b"data: {"))
+        finally:
+            conn.close()
 
     def run(self, name, command, tasks=True, **options):
         return self.result("tools/call", {
@@ -169,6 +191,36 @@ def test_tasks_here_never_ask(modern, place):
         "taskId": UNKNOWN, "inputResponses": {}})
     assert answer["error"]["code"] == -32602
     modern.cancel(task)
+
+
+def test_who_listens_is_told_of_the_end(modern, place):
+    task = modern.run(place, "sleep 3; echo out", await_timeout_ms=300)
+    other = modern.run(place, "sleep 600", await_timeout_ms=300)
+    with modern.listening(task, other, {"taskId": UNKNOWN}) as messages:
+        first = next(messages)
+        assert first["method"] == "notifications/subscriptions/acknowledged"
+        assert first["params"]["notifications"]["taskIds"] == [
+            task["taskId"], other["taskId"]]
+        told = next(m["params"] for m in messages
+                    if m["params"]["taskId"] == task["taskId"]
+                    and m["params"]["status"] != "working")
+        assert told["status"] == "completed"
+        assert "out" in text(told["result"])
+        modern.cancel(other)
+        assert next(m["params"] for m in messages)["status"] == "cancelled"
+
+
+@pytest.mark.own
+def test_who_listens_after_a_kill_is_told_too(server, modern, sandbox):
+    modern.run(sandbox, "true")
+    task = modern.run(sandbox, "sleep 6; echo out", await_timeout_ms=300)
+    server.restart(signal.SIGKILL)
+    modern = Modern(server.client())
+    with modern.listening(task) as messages:
+        next(messages)
+        told = next(m["params"] for m in messages
+                    if m["params"]["status"] != "working")
+    assert told["status"] == "completed" and "out" in text(told["result"])
 
 
 @pytest.mark.own
