@@ -74,7 +74,7 @@ tasks_need_extension(struct mcp_request *r)
 	json_t *data = json_pack(
 	    "{s:o}", "requiredCapabilities", can_required(MCP_CAN_TASKS));
 
-	request_refuse_with(r, 400, TASKS_NEED_CAPABILITY,
+	request_refuse_with(r, 400, MCP_CAPABILITY_MISSING,
 	    "this needs tasks: declare the extension "
 	    "io.modelcontextprotocol/tasks in the capabilities of the request",
 	    data);

@@ -12,8 +12,6 @@
 #include "supervisor/mcp/provider.h"
 #include "supervisor/mcp/registry.h"
 
-#define TASKS_NEED_CAPABILITY (-32021) /* MCP 2026-07-28 */
-
 /*
  * tasks_admit - a tool's call, by what its client says of tasks and its
  * definition allows; *out is the call's part

@@ -531,12 +531,12 @@ TEST(without_the_extension_tasks_are_refused_with_what_is_missing)
 		expect_json(
 		    json_object_get(ask_modern(g, methods[i],
 					"{'taskId':'w','inputResponses':{}}",
-					400, TASKS_NEED_CAPABILITY),
+					400, MCP_CAPABILITY_MISSING),
 			"data"),
 		    "{'requiredCapabilities':{'extensions':"
 		    "{'io.modelcontextprotocol/tasks':{}}}}");
 	ask_modern(
-	    g, "tools/call", "{'name':'must'}", 400, TASKS_NEED_CAPABILITY);
+	    g, "tools/call", "{'name':'must'}", 400, MCP_CAPABILITY_MISSING);
 	ask_modern(g, "tools/call", "{'name':'must'," DECLARED "}", 200, 0);
 	assert_int_equal(fake_told, 0);
 	ask_modern(g, "tasks/result", "{'taskId':'w'," DECLARED "}", 200,
