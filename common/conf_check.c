@@ -375,6 +375,24 @@ conf_check_web(const struct conf *c, struct err *e)
 	return 0;
 }
 
+/* Links are made of it: what stands behind a path would be lost in it. */
+static int
+conf_check_public_url(const struct conf *c, struct err *e)
+{
+	const char *url = conf_str(c, CONF_PUBLIC_URL);
+	struct weburl parts;
+
+	if (url[0] == '\0')
+		return 0;
+	if (weburl_parse(url, &parts, e) != 0)
+		return err_wrap(e, "PUBLIC_URL");
+	if (strchr(url, '?') != NULL)
+		return err_set(e, ERR_INVAL,
+		    "PUBLIC_URL has a query, and paths are to be added to it: "
+		    "leave the query away");
+	return 0;
+}
+
 int
 conf_check(const struct conf *c, struct err *e)
 {
@@ -382,7 +400,8 @@ conf_check(const struct conf *c, struct err *e)
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
 	    conf_check_numbers, conf_check_denylist, conf_check_caps,
 	    conf_check_places, conf_check_web, conf_check_proxies,
-	    conf_check_tls, conf_check_oauth, conf_check_courier};
+	    conf_check_tls, conf_check_oauth, conf_check_courier,
+	    conf_check_public_url};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

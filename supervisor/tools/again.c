@@ -3,11 +3,12 @@
 #include "common/clock.h"
 #include "supervisor/mcp/offer.h"
 
-/* ---- tokens: run 16 | until 8 | bits 8 | text */
+/* ---- tokens: run 16 | until 8 | bits 8 | structured 1 | text */
 
 #define AT_UNTIL sizeof(((struct uuid *)0)->b)
 #define AT_BITS (AT_UNTIL + 8)
-#define AT_TEXT (AT_BITS + 8)
+#define AT_STRUCTURED (AT_BITS + 8)
+#define AT_TEXT (AT_STRUCTURED + 1)
 
 static void
 put64(uint8_t *p, uint64_t v)
@@ -37,6 +38,7 @@ again_write(const struct again_token *token, uint8_t out[MCP_TOKEN_MAX])
 	memcpy(out, token->run.b, AT_UNTIL);
 	put64(out + AT_UNTIL, (uint64_t)token->until_ms);
 	put64(out + AT_BITS, token->bits);
+	out[AT_STRUCTURED] = token->is_structured ? 1 : 0;
 	memcpy(out + AT_TEXT, token->text, n);
 	return AT_TEXT + n;
 }
@@ -45,8 +47,10 @@ void
 again_set(struct tool_call *t, const struct uuid *run, int64_t until_ms,
     uint64_t bits, const char *text)
 {
-	struct again_token token = {
-	    .run = *run, .until_ms = until_ms, .bits = bits};
+	struct again_token token = {.run = *run,
+	    .until_ms = until_ms,
+	    .bits = bits,
+	    .is_structured = t->is_structured};
 	uint8_t bytes[MCP_TOKEN_MAX];
 
 	if (strlen(text) > AGAIN_TEXT_MAX)
@@ -56,7 +60,8 @@ again_set(struct tool_call *t, const struct uuid *run, int64_t until_ms,
 }
 
 int
-again_read(const void *token, size_t n, struct again_token *out, struct err *e)
+again_read(struct tool_call *t, const void *token, size_t n,
+    struct again_token *out, struct err *e)
 {
 	const uint8_t *p = token;
 
@@ -67,6 +72,8 @@ again_read(const void *token, size_t n, struct again_token *out, struct err *e)
 	memcpy(out->run.b, p, AT_UNTIL);
 	out->until_ms = (int64_t)get64(p + AT_UNTIL);
 	out->bits = get64(p + AT_BITS);
+	out->is_structured = p[AT_STRUCTURED] != 0;
+	t->is_structured = t->is_structured || out->is_structured;
 	memcpy(out->text, p + AT_TEXT, n - AT_TEXT);
 	return 0;
 }

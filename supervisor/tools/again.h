@@ -16,7 +16,7 @@
 #include "supervisor/tools/tool.h"
 #include "supervisor/tools/wait.h"
 
-#define AGAIN_TEXT_MAX 32
+#define AGAIN_TEXT_MAX 31
 
 struct again_token {
 	struct uuid run;
@@ -24,6 +24,7 @@ struct again_token {
 	 * AGAIN_AT_ONCE: it is not. */
 	int64_t until_ms;
 	uint64_t bits;                 /* the tool's own, as text */
+	bool is_structured;            /* its client asked for structure */
 	char text[AGAIN_TEXT_MAX + 1]; /* "": none */
 };
 #define AGAIN_TO_ITS_END 0
@@ -39,12 +40,14 @@ size_t again_write(const struct again_token *token, uint8_t out[MCP_TOKEN_MAX]);
 int64_t again_until(uint64_t deadline_ms);
 /* again_deadline - the other way; of one that is over, now */
 uint64_t again_deadline(int64_t until_ms);
-/* again_read - ERR_NOTFOUND: it is none that was set here */
-int again_read(const void *token, size_t n, struct again_token *out,
-    struct err *e) MUSTCHECK;
+/* again_read - what t, which a token was given to, is to say; also whether it
+ * has structured content.  ERR_NOTFOUND: it is none that was set here */
+int again_read(struct tool_call *t, const void *token, size_t n,
+    struct again_token *out, struct err *e) MUSTCHECK;
 
 struct again;
-/* row NULL: WAIT_FAILED, and why; d: WAIT_IS_OVER */
+/* row NULL: WAIT_FAILED, and why; d: WAIT_IS_OVER,
+ * and WAIT_TIMED_OUT as wait.h has it */
 typedef void (*again_cb)(struct again *a, enum wait_outcome outcome,
     const struct store_run *row, const struct log_digest *d,
     const struct err *why);

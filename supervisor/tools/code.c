@@ -61,7 +61,12 @@ code_summary(const json_t *o, struct buf *line)
 	const char *message = js_text(o, "message");
 	const json_t *code = json_object_get(o, "exit_code");
 
-	if (message[0] != '\0')
+	if (json_is_object(json_object_get(o, "so_far")))
+		(void)buf_printf(line,
+		    "run %s has not ended yet; call get_run with this run_id "
+		    "(and wait_ms up to 45000) for its end",
+		    js_text(o, "run_id"));
+	else if (message[0] != '\0')
 		(void)buf_printf(
 		    line, "%.20s: %.700s", js_text(o, "status"), message);
 	else if (code != NULL)
@@ -132,6 +137,8 @@ initialize(struct code_call *c, struct err *e)
 		tool_tell_sandbox(&c->t, sb);
 	c->opening = sb;
 	bus_join(&sb->bus, &c->member, opening_cb, c);
+	if (sb->state != SANDBOX_READY)
+		tool_waits(&c->t);
 	return 0;
 }
 
@@ -201,6 +208,13 @@ executed(const struct code_call *c, const struct store_run *row,
 	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
 	view_merged(o, d, tool_stream_max(&c->t));
 	json_object_set_new(o, "run_id", view_uuid(&row->uuid));
+	json_object_set_new(o, "identifier", json_string(row->identifier));
+	if (row->artifacts_total > 0)
+		view_artifacts(o, row);
+	if (row->artifacts_error[0] != '\0')
+		json_object_set_new(o, "artifacts_error",
+		    js_string_bytes(row->artifacts_error,
+			strlen(row->artifacts_error), NULL));
 	view_memory_kills(o, k, &d->commands[k->index]);
 	view_left(o, k, &d->commands[k->index]);
 	if (c->took_crlf)
@@ -210,14 +224,16 @@ executed(const struct code_call *c, const struct store_run *row,
 
 /* A task takes its place, unless there is no room for one. */
 static void
-code_goes_on(struct code_call *c, const struct run *r)
+code_goes_on(
+    struct code_call *c, const struct run *r, const struct log_digest *d)
 {
 	tool_result(&c->t,
-	    json_pack("{s:s, s:s, s:s, s:o}", "status", "error", "error_type",
-		"NotEnded", "message",
+	    json_pack("{s:s, s:s, s:s, s:o, s:o}", "status", "error",
+		"error_type", "NotEnded", "message",
 		"the run has not ended yet; call get_run with this run_id "
 		"(and wait_ms up to 45000) for its end",
-		"run_id", view_uuid(&r->row.uuid)));
+		"run_id", view_uuid(&r->row.uuid), "so_far",
+		view_so_far(&r->row, d, run_waits_for(r), VIEW_LAST_PRINTED)));
 }
 
 static void
@@ -228,13 +244,13 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	const struct run *r = w->run;
 
 	if (outcome == WAIT_TIMED_OUT)
-		code_goes_on(c, r);
+		code_goes_on(c, r, d);
 	else if (outcome != WAIT_IS_OVER)
 		code_error(c, "ExecutionError", why->msg);
 	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
-		tool_result(&c->t, executed(c, &r->row, d));
+		tool_result_of(&c->t, executed(c, &r->row, d), &r->row);
 }
 
 static void
@@ -249,7 +265,7 @@ execute_again_cb(struct again *a, enum wait_outcome outcome,
 	else if (again_never_began(a, row) != 0)
 		code_error(c, "DockerException", row->error);
 	else
-		tool_result(&c->t, executed(c, row, d));
+		tool_result_of(&c->t, executed(c, row, d), row);
 }
 
 static void
@@ -259,7 +275,7 @@ execute_on_resume(struct tool_call *t, const void *token, size_t n)
 	struct again_token said;
 	struct err e;
 
-	if (again_read(token, n, &said, &e) != 0) {
+	if (again_read(t, token, n, &said, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}
@@ -398,6 +414,7 @@ stop_on_start(struct tool_call *t)
 
 	if (sb != NULL) {
 		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
+		tool_waits(t);
 		gone_start(&c->gone, sb, stopped_cb, c);
 	} else {
 		c->gone.arg = c;

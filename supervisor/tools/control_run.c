@@ -281,7 +281,7 @@ control_on_resume(struct tool_call *t, const void *token, size_t n)
 	struct again_token said;
 	struct err e;
 
-	if (again_read(token, n, &said, &e) != 0)
+	if (again_read(t, token, n, &said, &e) != 0)
 		tool_fail(t, &e);
 	else
 		again_start(&c->again, t, &said, RUN_APART, control_again_cb);
@@ -306,6 +306,10 @@ control_summary(const json_t *o, struct buf *line)
 
 	(void)buf_printf(
 	    line, "run %s is %s", js_text(o, "run_id"), js_text(o, "state"));
+	if (strcmp(js_text(o, "state"), "queued") == 0 ||
+	    strcmp(js_text(o, "state"), "running") == 0)
+		(void)buf_printf(
+		    line, "; get_run with wait_ms waits for its end");
 	if (killed != NULL)
 		(void)buf_printf(line, "; %lld killed",
 		    (long long)json_integer_value(killed));

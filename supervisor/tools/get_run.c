@@ -41,19 +41,33 @@ artifacts_from(const struct get_call *c)
 	    json_object_get(c->t.arguments, "artifacts_from"));
 }
 
+static bool
+goes_on(const struct store_run *row)
+{
+	return row->state == RUN_STATE_QUEUED ||
+	    row->state == RUN_STATE_RUNNING;
+}
+
 static void
 get_done(struct get_call *c, const struct log_digest *d)
 {
-	json_t *o = view_run(c->found.row, d,
+	const struct store_run *row = c->found.row;
+	const enum sched_wait waits = run_waits_for(c->found.run);
+	json_t *o = view_run(row, d,
 	    &(struct view_wish){
 		.size = VIEW_FOR_TOOL,
-		.waits = run_waits_for(c->found.run),
+		.waits = waits,
 		.stream_max = tool_stream_max(&c->t),
 		.artifacts_from = artifacts_from(c),
 	    });
 
-	record_add(o, c->found.row);
-	tool_result(&c->t, o);
+	record_add(o, row);
+	if (goes_on(row))
+		json_object_set_new(o, "so_far", view_so_far(row, d, waits, 0));
+	if (goes_on(row) || artifacts_from(c) > 0)
+		tool_result(&c->t, o);
+	else
+		tool_result_of(&c->t, o, row);
 }
 
 static void
@@ -125,8 +139,7 @@ over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
 {
 	struct get_call *c = w->arg;
 
-	if (outcome == WAIT_IS_OVER &&
-	    json_object_get(c->t.arguments, "cursor") == NULL)
+	if (d != NULL && json_object_get(c->t.arguments, "cursor") == NULL)
 		get_done(c, d);
 	else if (outcome == WAIT_FAILED)
 		tool_fail(&c->t, why);
@@ -194,7 +207,7 @@ get_on_resume(struct tool_call *t, const void *token, size_t n)
 	struct again_token said;
 	struct err e;
 
-	if (again_read(token, n, &said, &e) != 0) {
+	if (again_read(t, token, n, &said, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}
@@ -224,6 +237,10 @@ get_summary(const json_t *o, struct buf *line)
 
 	(void)buf_printf(line, "run %s %s%s%.700s", js_text(o, "run_id"),
 	    js_text(o, "state"), error[0] != '\0' ? ": " : "", error);
+	if (json_is_object(json_object_get(o, "so_far")))
+		(void)buf_printf(line,
+		    ": call get_run again, with wait_ms up to 45000, for its "
+		    "end");
 }
 
 const struct tool tool_get_run = {

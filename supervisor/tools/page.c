@@ -13,8 +13,10 @@
 #define PLACE_TEXT_MAX 40
 
 /* Of the text for output, beside the line or lines around it. */
-#define PAGE_ROOM (TOOL_TEXT_MAX - 2048)
+#define PAGE_AROUND 1024
+#define PAGE_LINES_AROUND 8
 #define PIECE_COST 160     /* of one, beside its bytes */
+#define PIECE_LINES 2      /* of one, beside those that it has */
 #define BASE64_COST 2      /* of a byte, rounded up */
 #define LINE_LEFT_MAX 4096 /* of a line that is left for the next page */
 #define CHARACTER_COST 32  /* of any */
@@ -95,7 +97,25 @@ struct page_room {
 	enum tool_text_form form;
 	bool is_lossy; /* some of the bytes are no text */
 	size_t left;
+	size_t lines; /* of the transcript */
 };
+
+static struct page_room
+room_for(enum tool_text_form form, bool is_lossy)
+{
+	const bool is_json = form == TOOL_TEXT_JSON;
+
+	return (struct page_room){form, is_lossy,
+	    (is_json ? TOOL_JSON_MAX : TOOL_TEXT_MAX) - PAGE_AROUND,
+	    is_json ? SIZE_MAX : TOOL_TEXT_LINES_MAX - PAGE_LINES_AROUND};
+}
+
+/* What ends a line, and what may: sequences that send the cursor about. */
+static bool
+may_end_line(uint8_t c)
+{
+	return c == '\n' || c == '\v' || c == '\f' || c == '\x1b';
+}
 
 /* Bytes of text for c: 3 where U+FFFD stands for it; in JSON escaped, and
  * with its share of base64 where the output is lossy. */
@@ -116,9 +136,10 @@ take_room(struct page_room *r, const uint8_t *p, size_t n)
 
 	for (i = 0; i < n; i++) {
 		cost = byte_cost(r, p[i]);
-		if (cost > r->left)
+		if (cost > r->left || (r->lines == 0 && may_end_line(p[i])))
 			break;
 		r->left -= cost;
+		r->lines -= may_end_line(p[i]);
 	}
 	return i < n ? utf8_complete_len(p, i) : n;
 }
@@ -229,9 +250,11 @@ begin_output(struct gathering *g)
 		return true;
 	put_piece(g);
 	g->of = *h;
-	if (g->room.left < PIECE_COST + CHARACTER_COST)
+	if (g->room.left < PIECE_COST + CHARACTER_COST ||
+	    g->room.lines <= PIECE_LINES)
 		return false;
 	g->room.left -= PIECE_COST;
+	g->room.lines -= PIECE_LINES;
 	return true;
 }
 
@@ -328,7 +351,7 @@ page_view(const struct store_run *row, const struct log_records *records,
 	struct gathering g = {.records = records,
 	    .list = json_array(),
 	    .at = records->from,
-	    .room = {wish->form, is_lossy(records), PAGE_ROOM}};
+	    .room = room_for(wish->form, is_lossy(records))};
 	char next[PAGE_CURSOR_TEXT_MAX];
 	json_t *o;
 

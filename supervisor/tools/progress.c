@@ -3,6 +3,7 @@
  */
 #include "supervisor/tools/progress.h"
 
+#include "common/clock.h"
 #include "common/js.h"
 #include "common/timer.h"
 #include "common/utf8.h"
@@ -10,6 +11,7 @@
 #include "supervisor/core/bus.h"
 #include "supervisor/core/run.h"
 #include "supervisor/tools/screen.h"
+#include "supervisor/tools/view.h"
 
 #define WORDS_MAX 128
 
@@ -158,36 +160,104 @@ progress_text_add(
 	return total;
 }
 
+/* ---- that the call goes on */
+
+/* To the nearest: a timer may be early. */
+static long long
+seconds(uint64_t ms)
+{
+	return (long long)((ms + 500) / 1000);
+}
+
+static uint64_t
+run_age_ms(const struct store_run *row)
+{
+	const int64_t now = clock_wall_ms();
+	const int64_t since =
+	    row->started_ms > 0 ? row->started_ms : row->created_ms;
+
+	return now > since ? (uint64_t)(now - since) : 0;
+}
+
+void
+progress_note_add(struct buf *out, const struct progress_quiet *q)
+{
+	const char *waits_for;
+
+	if (q->row == NULL) {
+		(void)buf_printf(
+		    out, "waiting for %lld s", seconds(q->waited_ms));
+	} else if (q->row->state == RUN_STATE_QUEUED) {
+		waits_for = view_wait_word(q->waits);
+		(void)buf_printf(out, "queued for %lld s%s%s",
+		    seconds(run_age_ms(q->row)),
+		    waits_for[0] != '\0' ? ", waits for " : "", waits_for);
+	} else {
+		(void)buf_printf(out,
+		    "running for %lld s, nothing printed for %lld s",
+		    seconds(run_age_ms(q->row)), seconds(q->silent_ms));
+	}
+}
+
+/* ---- one call's */
+
 struct progress {
-	struct run *run;
+	struct run *run; /* NULL: none */
 	struct call *call;
 	struct bus_member member;
-	struct timer *timer;
+	struct timer *timer;   /* to look */
+	struct timer *silence; /* runs from one notification to the next */
 	struct log_request *request;
 	uint64_t (*told)[2]; /* bytes of each command's stdout and stderr */
 	bool is_due;         /* it grew while the last digest was made */
+	uint64_t done;       /* as it was told last */
+	uint64_t began_ms, printed_ms; /* clock_mono_ms */
 };
+
+/* It must grow with each notification (MCP 2025-11-25, progress). */
+static void
+tell(struct progress *p, uint64_t done, const struct buf *text)
+{
+	AUTO(auto_free)
+	char *copy = xstrndup((const char *)buf_data(text), buf_len(text));
+
+	p->done = done > p->done ? done : p->done + 1;
+	timer_set_ms(p->silence, PROGRESS_SILENCE_MS);
+	call_progress(
+	    p->call, &(struct call_progress){.done = p->done, .text = copy});
+}
+
+static void
+silence_cb(void *arg)
+{
+	struct progress *p = arg;
+	const uint64_t now = clock_mono_ms();
+	struct buf text;
+
+	buf_init(&text, 0);
+	progress_note_add(&text,
+	    &(struct progress_quiet){p->run == NULL ? NULL : &p->run->row,
+		run_waits_for(p->run), now - p->began_ms, now - p->printed_ms});
+	tell(p, p->done, &text);
+	buf_clear(&text);
+}
 
 static void
 digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 {
 	struct progress *p = arg;
-	struct call_progress told;
 	struct buf text;
+	uint64_t done;
 
 	(void)why;
 	p->request = NULL;
 	if (rc != 0)
 		return;
 	buf_init(&text, 0); /* progress_text_add has a limit */
-	told.done = progress_text_add(&text, d, p->told);
+	done = progress_text_add(&text, d, p->told);
 	if (buf_len(&text) > 0) {
-		AUTO(auto_free)
-		char *copy =
-		    xstrndup((const char *)buf_data(&text), buf_len(&text));
-
-		told.text = copy;
-		call_progress(p->call, &told);
+		p->printed_ms = clock_mono_ms();
+		tell(p, done, &text);
 	}
 	buf_clear(&text);
 	if (p->is_due)
@@ -227,6 +297,11 @@ progress_new(struct event_base *base, struct run *run, struct call *call)
 
 	p->run = run;
 	p->call = call;
+	p->began_ms = p->printed_ms = clock_mono_ms();
+	p->silence = timer_new(base, silence_cb, p);
+	timer_set_ms(p->silence, PROGRESS_SILENCE_MS);
+	if (run == NULL)
+		return p;
 	p->told = xcalloc(run->row.ncommands, sizeof(*p->told));
 	p->timer = timer_new(base, timer_cb, p);
 	bus_join(&run->bus, &p->member, on_bus, p);
@@ -238,9 +313,11 @@ progress_free(struct progress *p)
 {
 	if (p == NULL)
 		return;
-	bus_leave(&p->run->bus, &p->member);
+	if (p->run != NULL)
+		bus_leave(&p->run->bus, &p->member);
 	log_request_cancel(p->request);
 	timer_free(p->timer);
+	timer_free(p->silence);
 	free(p->told);
 	free(p);
 }

@@ -5,6 +5,11 @@
  * since the start, and the last of them as text: all that is new, or, of a
  * program that prints faster than that, the end of it.  So what it costs
  * does not depend on how much is printed.
+ *
+ * When there was nothing to tell for PROGRESS_SILENCE_MS, it is told that the
+ * call goes on: clients give up a call of which they hear nothing (decision
+ * 104).  The number grows by one with such a note, so it may be a little more
+ * than the bytes: it has to grow with each notification.
  */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
@@ -13,8 +18,11 @@
 #include "common/buf.h"
 #include "common/call.h"
 #include "supervisor/core/log_digest.h"
+#include "supervisor/core/sched.h"
+#include "supervisor/store/store.h"
 
 #define PROGRESS_EVERY_MS 100
+#define PROGRESS_SILENCE_MS 15000
 #define PROGRESS_TEXT_MAX                                                      \
 	(16u << 10) /* as JSON, beside words that say what is left out */
 
@@ -22,7 +30,8 @@ struct event_base;
 struct progress;
 struct run;
 
-/* progress_new - run and call outlive it */
+/* progress_new - run and call outlive it; run NULL: the call waits for
+ * something else, and only that it goes on is told */
 struct progress *progress_new(
     struct event_base *base, struct run *run, struct call *call);
 void progress_free(struct progress *p); /* NULL too */
@@ -38,5 +47,15 @@ void progress_free(struct progress *p); /* NULL too */
  */
 uint64_t progress_text_add(
     struct buf *out, const struct log_digest *d, uint64_t (*told)[2]);
+
+/* What a note of a call that goes on says. */
+struct progress_quiet {
+	const struct store_run *row; /* NULL: no run */
+	enum sched_wait waits;       /* why it is queued */
+	uint64_t waited_ms;          /* by the call */
+	uint64_t silent_ms;          /* nothing was printed so long, at least */
+};
+/* progress_note_add - "running for 30 s, nothing printed for 12 s" */
+void progress_note_add(struct buf *out, const struct progress_quiet *q);
 
 #endif

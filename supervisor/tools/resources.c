@@ -25,6 +25,7 @@
 #include "supervisor/mcp/offer.h"
 #include "supervisor/store/history.h"
 #include "supervisor/tools/record.h"
+#include "supervisor/tools/server_url.h"
 #include "supervisor/tools/tool.h"
 #include "supervisor/tools/view.h"
 
@@ -249,7 +250,12 @@ show_output(struct resource_reading *r, const struct log_digest *d)
 		.stream_max = (size_t)conf_int(
 		    core_conf(r->all->core), CONF_RESULT_OUTPUT_MAX_BYTES)});
 	AUTO(auto_free)
-	char *text = tool_text(&tool_get_run, o, TOOL_TEXT_TRANSCRIPT);
+	char *url =
+	    server_url_of(core_conf(r->all->core), mcp_call_base(r->call));
+	AUTO(auto_free)
+	char *text = tool_text(&tool_get_run, o,
+	    &(struct tool_text_wish){
+		.form = TOOL_TEXT_TRANSCRIPT, .server_url = url});
 
 	reading_done(r, "text/plain", "text", json_string(text));
 }

@@ -60,9 +60,9 @@ run_final(const struct run_call *c, const struct store_run *row,
 	return o;
 }
 
-/* fail_code: what kept it from beginning; 0: nothing. */
+/* r NULL: it has ended; fail_code: what kept it from beginning, 0: nothing. */
 static void
-run_say(struct run_call *c, enum wait_outcome outcome,
+run_say(struct run_call *c, enum wait_outcome outcome, const struct run *r,
     const struct store_run *row, int fail_code, const struct log_digest *d)
 {
 	struct err e;
@@ -78,7 +78,13 @@ run_say(struct run_call *c, enum wait_outcome outcome,
 		json_object_set_new(o, "final",
 		    outcome == WAIT_IS_OVER ? run_final(c, row, d) :
 					      json_null());
-	tool_result(&c->t, o);
+	if (outcome == WAIT_TIMED_OUT)
+		json_object_set_new(o, "so_far",
+		    view_so_far(row, d, run_waits_for(r), VIEW_LAST_PRINTED));
+	if (outcome == WAIT_IS_OVER)
+		tool_result_of(&c->t, o, row);
+	else
+		tool_result(&c->t, o);
 }
 
 static void
@@ -91,7 +97,7 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 	if (outcome == WAIT_FAILED)
 		tool_fail(&c->t, why);
 	else
-		run_say(c, outcome, &r->row,
+		run_say(c, outcome, r, &r->row,
 		    run_never_began(r) ? r->fail_code : 0, d);
 }
 
@@ -161,7 +167,8 @@ run_again_cb(struct again *a, enum wait_outcome outcome,
 	if (outcome == WAIT_FAILED)
 		tool_fail(&c->t, why);
 	else
-		run_say(c, outcome, row, again_never_began(a, row), d);
+		run_say(
+		    c, outcome, a->wait.run, row, again_never_began(a, row), d);
 }
 
 static void
@@ -171,7 +178,7 @@ run_on_resume(struct tool_call *t, const void *token, size_t n)
 	struct again_token said;
 	struct err e;
 
-	if (again_read(token, n, &said, &e) != 0) {
+	if (again_read(t, token, n, &said, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}

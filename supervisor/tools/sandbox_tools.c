@@ -105,6 +105,7 @@ delete_on_start(struct tool_call *t)
 		delete_done(c);
 	} else if (may_delete(t, sb)) {
 		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
+		tool_waits(t);
 		gone_start(&c->gone, sb, deleted_cb, c);
 	}
 }
@@ -212,6 +213,7 @@ restart_on_start(struct tool_call *t)
 	}
 	tool_tell_sandbox(t, c->fresh);
 	bus_join(&c->fresh->bus, &c->opening, opening_cb, c);
+	tool_waits(t);
 }
 
 static void

@@ -24,9 +24,13 @@
 
 /* The member of a failed result's _meta that says which quota refused. */
 #define TOOL_REFUSAL "mcp-sandboxd/refusal"
+/* The member of a call's _meta by which a program asks for structuredContent */
+#define TOOL_STRUCTURED "mcp-sandboxd/structured"
 
+struct images;
 struct mcp_call;
 struct mcp_task;
+struct progress;
 struct run;
 struct sandbox;
 struct task_making;
@@ -53,9 +57,13 @@ struct tool_call {
 	struct tools *tools;
 	struct core *core;
 	struct mcp_call *mcp;
-	struct call *call; /* who, until when, progress, cancel */
-	json_t *arguments; /* fit the tool's schema; the call's own */
-	bool has_digest;   /* tools.c's, of the arguments, as what follows */
+	struct call *call;  /* who, until when, progress, cancel */
+	json_t *arguments;  /* fit the tool's schema; the call's own */
+	bool is_structured; /* structuredContent was asked for */
+	json_t *result;     /* while pictures that belong to it are read */
+	struct images *images;
+	struct progress *waiting; /* tool_waits */
+	bool has_digest; /* tools.c's, of the arguments, as what follows */
 	uint8_t digest[32];
 	struct task_making *making; /* tool_tasks.c's; NULL: no task may */
 	/* It says an answer for a task (tool_say_again): a cancel ends the
@@ -67,9 +75,12 @@ struct tool_call {
 	LIST_ENTRY(tool_call) link;
 };
 
-/* tool_result - the answer; result is taken over.  tool_fail - what kept the
- * tool from its work, in words for the model. */
+/* tool_result - the answer; result is taken over.  tool_result_of - with the
+ * pictures that this run left, which ended: now or later.  tool_fail - what
+ * kept the tool from its work, in words for the model. */
 void tool_result(struct tool_call *t, json_t *result);
+void tool_result_of(
+    struct tool_call *t, json_t *result, const struct store_run *row);
 void tool_fail(struct tool_call *t, const struct err *why);
 /* tool_ask - ends it with a question to whoever sits before the client, which
  * must be able to (mcp_call_can): {"KEY": {"method", "params"}}, taken over.
@@ -96,6 +107,9 @@ void tool_say_again(const struct tool_again *again);
 /* tools_find - the tool of this name, if it can say its answers again; NULL */
 const struct tool_bound *tools_find(const struct tools *ts, const char *name);
 
+/* tool_waits - the client, if it asked, hears from time to time that the call
+ * goes on; for calls without a run (wait.h has its own) */
+void tool_waits(struct tool_call *t);
 /* tool_tell - for the audit: what this call has begun */
 void tool_tell(struct tool_call *t, const char *what, const char *subject,
     const char *detail);

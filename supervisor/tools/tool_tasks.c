@@ -230,10 +230,12 @@ admit(struct tool_call *t)
 }
 
 static char *
-wish_text(const struct run *r, uint64_t bits)
+wish_text(const struct tool_call *t, const struct run *r, uint64_t bits)
 {
-	const struct again_token token = {
-	    .run = r->row.uuid, .until_ms = AGAIN_TO_ITS_END, .bits = bits};
+	const struct again_token token = {.run = r->row.uuid,
+	    .until_ms = AGAIN_TO_ITS_END,
+	    .bits = bits,
+	    .is_structured = t->is_structured};
 	uint8_t bytes[MCP_TOKEN_MAX];
 	char hex[HEX_BYTES(MCP_TOKEN_MAX)];
 
@@ -250,7 +252,7 @@ fill_row(struct task_making *m, uint64_t bits)
 	    .subject = xstrdup(who->subject),
 	    .run = m->run->row.uuid,
 	    .tool = xstrdup(m->t->tool->name),
-	    .wish = wish_text(m->run, bits),
+	    .wish = wish_text(m->t, m->run, bits),
 	    .run_state = xstrdup(RUN_STATE_QUEUED_WORD)};
 	uuid_random(&m->row.uuid);
 }

@@ -17,8 +17,11 @@
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/mcp/offer.h"
+#include "supervisor/tools/images.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/offers.h"
+#include "supervisor/tools/progress.h"
+#include "supervisor/tools/server_url.h"
 #include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
 
@@ -127,6 +130,9 @@ tool_close(struct tool_call *t)
 	call_release(t->call);
 	if (t->making != NULL)
 		t->tools->task_ops->drop(t);
+	progress_free(t->waiting);
+	images_free(t->images);
+	json_decref(t->result);
 	if (t->tool->clear != NULL)
 		t->tool->clear(t);
 	LIST_REMOVE(t, link);
@@ -174,16 +180,84 @@ tool_ask(struct tool_call *t, json_t *questions)
 }
 
 void
-tool_result(struct tool_call *t, json_t *result)
+tool_waits(struct tool_call *t)
 {
-	AUTO(auto_free) char *text = tool_text(t->tool, result, tool_form(t));
+	if (call_wants_progress(t->call) && t->waiting == NULL)
+		t->waiting = progress_new(core_base(t->core), NULL, t->call);
+}
+
+/* Several clients give their model nothing else where it is there. */
+static bool
+wants_structured(const struct tool_call *t)
+{
+	return t->is_structured ||
+	    conf_bool(core_conf(t->core), CONF_TOOL_STRUCTURED);
+}
+
+static char *
+text_of(const struct tool_call *t, const json_t *result)
+{
+	AUTO(auto_free)
+	char *url = server_url_of(core_conf(t->core), t->call);
+	const char *names[IMAGES_MAX];
+	struct tool_text_wish wish = {
+	    .form = tool_form(t), .server_url = url, .images = names};
+
+	for (; wish.nimages < images_count(t->images); wish.nimages++)
+		names[wish.nimages] = images_get(t->images, wish.nimages)->name;
+	return tool_text(t->tool, result, &wish);
+}
+
+/* A program that failed is no failed call: MCP's isError is for what keeps a
+ * tool from doing its work. */
+static void
+finish(struct tool_call *t, json_t *result)
+{
+	AUTO(auto_free) char *text = text_of(t, result);
 	struct mcp_content *content = mcp_content_new();
 
-	/* A program that failed is no failed call: MCP's isError is for what
-	 * keeps a tool from doing its work. */
 	mcp_content_text(content, text, strlen(text));
-	mcp_content_structured(content, result);
+	for (size_t i = 0; i < images_count(t->images); i++) {
+		const struct images_item *im = images_get(t->images, i);
+
+		mcp_content_image(content, im->data, im->n, im->type);
+	}
+	if (wants_structured(t))
+		mcp_content_structured(content, result);
+	else
+		json_decref(result);
 	tool_end(t, content, MCP_TOOL_DONE);
+}
+
+void
+tool_result(struct tool_call *t, json_t *result)
+{
+	finish(t, result);
+}
+
+static void
+images_read_cb(void *arg)
+{
+	struct tool_call *t = arg;
+	json_t *result = t->result;
+
+	t->result = NULL;
+	finish(t, result);
+}
+
+/* Never beside structured content: there pictures get lost. */
+void
+tool_result_of(struct tool_call *t, json_t *result, const struct store_run *row)
+{
+	if (tool_form(t) == TOOL_TEXT_TRANSCRIPT && !wants_structured(t))
+		t->images = images_read(
+		    t->core, t->call->who->tenant, row, images_read_cb, t);
+	if (t->images == NULL) {
+		finish(t, result);
+		return;
+	}
+	call_release(t->call); /* a cancel finds nothing to end any more */
+	t->result = result;
 }
 
 /* The word by which clients of the compatible server know a failure. */
@@ -300,6 +374,8 @@ tool_begin(const struct tool_bound *b, struct mcp_call *mcp, json_t *arguments)
 	t->core = b->tools->core;
 	t->mcp = mcp;
 	t->call = mcp_call_base(mcp);
+	t->is_structured =
+	    json_is_true(json_object_get(mcp_call_meta(mcp), TOOL_STRUCTURED));
 	t->arguments = json_incref(arguments);
 	LIST_INSERT_HEAD(&b->tools->calls, t, link);
 	return t;
@@ -554,6 +630,10 @@ definition_make(const struct conf *conf, const struct embed_file *files,
 		    e, ERR_INVAL, "%s: its name must be %s", file->name, name);
 	set_description(conf, name, definition);
 	set_images(conf, name, definition);
+	/* Clients take an answer without structured content for an error where
+	 * there is an output schema: both, or neither. */
+	if (!conf_bool(conf, CONF_TOOL_STRUCTURED))
+		json_object_del(definition, "outputSchema");
 	*out = definition;
 	definition = NULL;
 	return 0;

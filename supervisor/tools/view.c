@@ -431,11 +431,20 @@ set_artifacts(
 		json_array_append_new(list, view_artifact(a));
 	}
 	json_object_set_new(o, "artifacts", list);
+	if (wish->artifacts_from > 0 && wish->size == VIEW_FOR_TOOL)
+		json_object_set_new(
+		    o, "artifacts_from", json_integer(wish->artifacts_from));
 	if (i >= row->artifacts_total)
 		return;
 	json_object_set_new(
 	    o, "artifacts_dropped", json_integer(row->artifacts_total - i));
 	json_object_set_new(o, "artifacts_next", json_integer(i));
+}
+
+void
+view_artifacts(json_t *o, const struct store_run *row)
+{
+	set_artifacts(o, row, &(struct view_wish){.size = VIEW_FOR_TOOL});
 }
 
 static void
@@ -503,6 +512,93 @@ view_run(const struct store_run *row, const struct log_digest *d,
 	set_artifacts(o, row, wish);
 	set_text(o, "artifacts_error", row->artifacts_error);
 	set_text(o, "error", row->error);
+	return o;
+}
+
+/* ---- a run that goes on */
+
+/* The command that runs, or will next. */
+static uint32_t
+current_command(const struct store_run *row, const struct log_digest *d)
+{
+	uint32_t i = 0;
+
+	while (
+	    i + 1 < row->ncommands && d->commands[i].state == LOG_COMMAND_ENDED)
+		i++;
+	return i;
+}
+
+/* The last bytes that there are of a stream: the tail, or of a short one the
+ * head. */
+static void
+set_last(json_t *o, const struct stream_keys *keys, const struct log_stream *s,
+    size_t max)
+{
+	const struct buf *b = buf_len(&s->tail) > 0 ? &s->tail : &s->head;
+	struct piece p = {.tail = buf_data(b), .ntail = buf_len(b)};
+	struct buf both;
+
+	json_object_set_new(o, keys->bytes, json_integer((json_int_t)s->bytes));
+	if (s->bytes == 0)
+		return;
+	buf_init(&both, 0);
+	/* A short tail follows the head at once. */
+	if (buf_len(&s->head) + buf_len(&s->tail) == s->bytes &&
+	    buf_len(&s->tail) < max) {
+		(void)!buf_append(&both, buf_data(&s->head), buf_len(&s->head));
+		(void)!buf_append(&both, buf_data(&s->tail), buf_len(&s->tail));
+		p.tail = buf_data(&both);
+		p.ntail = buf_len(&both);
+	}
+	cut_tail(&p, max);
+	set_bytes(o, keys->tail, p.tail, p.ntail);
+	buf_clear(&both);
+}
+
+static void
+set_current(json_t *o, const struct store_run *row, const struct log_digest *d,
+    int64_t now_ms, size_t tail_max)
+{
+	const uint32_t i = current_command(row, d);
+	const struct log_command *log = &d->commands[i];
+	const int64_t started_ms = log->started_us / 1000;
+	size_t wants[2], level;
+	int64_t left_ms;
+
+	json_object_set_new(o, "command", json_integer(i));
+	json_object_set_new(o, "commands", json_integer(row->ncommands));
+	if (log->state == LOG_COMMAND_RUNNING && started_ms > 0) {
+		left_ms = started_ms + row->commands[i].timeout_ms - now_ms;
+		json_object_set_new(
+		    o, "killed_in_ms", json_integer(left_ms > 0 ? left_ms : 0));
+	}
+	if (tail_max == 0)
+		return;
+	for (size_t k = 0; k < 2; k++)
+		wants[k] = log->out[k].bytes < tail_max ?
+		    (size_t)log->out[k].bytes :
+		    tail_max;
+	level = view_share(wants, 2, tail_max);
+	for (size_t k = 0; k < 2; k++)
+		set_last(o, &stream_keys[k], &log->out[k], level);
+}
+
+json_t *
+view_so_far(const struct store_run *row, const struct log_digest *d,
+    enum sched_wait waits, size_t tail_max)
+{
+	const int64_t now_ms = clock_wall_ms();
+	int64_t since_ms =
+	    row->started_ms > 0 ? row->started_ms : row->created_ms;
+	json_t *o = json_object();
+
+	set_text(o, "state", run_state_word(row->state));
+	set_text(o, "waits_for", view_wait_word(waits));
+	json_object_set_new(o, "elapsed_ms",
+	    json_integer(now_ms > since_ms ? now_ms - since_ms : 0));
+	if (d != NULL && row->state == RUN_STATE_RUNNING)
+		set_current(o, row, d, now_ms, tail_max);
 	return o;
 }
 

@@ -22,6 +22,7 @@
 #define VIEW_WISHES_MAX (1280u << 10)    /* of what the commands are */
 #define VIEW_ARTIFACTS_MAX (1280u << 10) /* of their list */
 #define VIEW_MAX (7424u << 10)
+#define VIEW_LAST_PRINTED 2048 /* of a run that goes on, bytes */
 /* A tool's result is made on the loop, in one turn: what a model can use is
  * little, and get_run has pages for the rest. */
 #define VIEW_TOOL_PART 8 /* each of its bounds is one of so many */
@@ -42,6 +43,15 @@ struct view_wish {
  * that stands still */
 json_t *view_run(const struct store_run *row, const struct log_digest *d,
     const struct view_wish *wish);
+/* view_so_far - how a run that goes on stands: what it waits for, or how long
+ * it has run, which command it is at and when that is killed; with the last
+ * tail_max bytes of what that has printed, 0: without.  d NULL: its log cannot
+ * be looked at */
+json_t *view_so_far(const struct store_run *row, const struct log_digest *d,
+    enum sched_wait waits, size_t tail_max);
+/* view_artifacts - the first that a run left, as artifacts of o, as a tool's
+ * result has them */
+void view_artifacts(json_t *o, const struct store_run *row);
 /* view_merged - both outputs as they came, into output, output_truncated and
  * output_dropped of o, and output_tail when the middle was left out; as for
  * the streams of a run, each with base64 beside it where it is no text */

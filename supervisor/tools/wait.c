@@ -38,9 +38,30 @@ texts_cb(int rc, const struct err *why, void *arg)
 		wait_over(w, WAIT_FAILED, NULL, why);
 }
 
+/* Of what is there so far. */
+static void
+late_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
+{
+	struct wait *w = arg;
+
+	(void)why;
+	w->request = NULL;
+	wait_over(w, WAIT_TIMED_OUT, rc == 0 ? d : NULL, NULL);
+}
+
+static void
+look_late(struct wait *w)
+{
+	log_view_digest(
+	    run_view(w->run), w->run->length, late_cb, w, &w->request);
+}
+
+/* Perhaps while it is looked at for being late: then it is not. */
 static void
 on_ended(struct wait *w)
 {
+	log_request_cancel(w->request);
+	w->request = NULL;
 	bus_leave(&w->run->bus, &w->member);
 	timer_free(w->deadline);
 	w->deadline = NULL;
@@ -58,7 +79,7 @@ on_bus(const struct bus_event *ev, void *arg)
 		if (w->until == WAIT_RECORDED)
 			wait_over(w, WAIT_IS_RECORDED, NULL, NULL);
 		else if (w->is_late)
-			wait_over(w, WAIT_TIMED_OUT, NULL, NULL);
+			look_late(w);
 		break;
 	case BUS_RUN_REFUSED:
 	case BUS_RUN_END_FAILED:
@@ -82,7 +103,7 @@ deadline_cb(void *arg)
 	if (w->run->recorded == RUN_NOT_RECORDED)
 		run_record(w->run);
 	else
-		wait_over(w, WAIT_TIMED_OUT, NULL, NULL);
+		look_late(w);
 }
 
 /* The run ends as canceled, and with it the wait. */

@@ -27,7 +27,8 @@ enum wait_until {
 enum wait_outcome {
 	WAIT_IS_RECORDED,
 	WAIT_IS_OVER,   /* with the digest of its log */
-	WAIT_TIMED_OUT, /* the call's deadline came first; it is recorded */
+	WAIT_TIMED_OUT, /* the call's deadline came first; it is recorded.
+			 * With a digest, NULL: it could not be made */
 	WAIT_FAILED     /* why: the run, or its end, could not be recorded */
 };
 

@@ -162,7 +162,8 @@ class Mcp:
     def call(self, name, arguments):
         """structuredContent and milliseconds."""
         (status, _, data), took = self.post(
-            "tools/call", {"name": name, "arguments": arguments})
+            "tools/call", {"name": name, "arguments": arguments,
+                           "_meta": {"mcp-sandboxd/structured": True}})
         result = json.loads(data).get("result", {"isError": True})
         if status != 200 or result.get("isError"):
             raise SystemExit(f"the call failed: {data[:500]!r}")

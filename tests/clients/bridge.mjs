@@ -8,6 +8,7 @@ import { StdioClientTransport } from
   "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { STRUCTURED } from "./server.mjs";
 
 const entry = JSON.parse(process.argv[2]);
 const client = new Client({ name: "bridge", version: "1" });
@@ -20,6 +21,7 @@ const { structuredContent } = await client.callTool({
     identifier: "bridge",
     commands: [{ argv: ["echo", "hello from there"] }],
   },
+  _meta: STRUCTURED,
 });
 process.stdout.write(structuredContent.final.commands[0].stdout);
 await client.callTool({

@@ -11,7 +11,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
-import { until as untilIn, wanted } from "./server.mjs";
+import { STRUCTURED, until as untilIn, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const LIMIT_MS = 120_000;
@@ -39,6 +39,7 @@ function call(shell, options = {}) {
       commands: [{ shell }],
       options: { await_completion: true, await_timeout_ms: LIMIT_MS },
     },
+    _meta: STRUCTURED,
   }, undefined, { timeout: LIMIT_MS, ...options });
 }
 
@@ -103,7 +104,7 @@ function alive(pattern) {
 // A run is on the list a moment after it began.
 async function newestRun() {
   const { structuredContent } = await client.callTool({
-    name: "list_runs", arguments: { identifier, limit: 1 },
+    name: "list_runs", arguments: { identifier, limit: 1 }, _meta: STRUCTURED,
   });
   return structuredContent.runs[0];
 }
@@ -111,7 +112,7 @@ async function newestRun() {
 async function endOfNewestRun() {
   const { run_id } = await newestRun();
   const { structuredContent } = await client.callTool({
-    name: "get_run", arguments: { run_id, wait_ms: 45_000 },
+    name: "get_run", arguments: { run_id, wait_ms: 45_000 }, _meta: STRUCTURED,
   });
   return structuredContent;
 }

@@ -13,7 +13,9 @@ import { ClientCredentialsProvider } from
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { startIssuer } from "./issuer.mjs";
-import { LIMIT_MS, freePort, startServer, until, wanted } from "./server.mjs";
+import {
+  LIMIT_MS, STRUCTURED, freePort, startServer, until, wanted,
+} from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const [build, work] = wanted("BUILD", "WORK");
@@ -53,6 +55,7 @@ async function runs(authProvider) {
     name: "run_sandbox",
     arguments: { identifier: "oauth", commands: [{ shell: "echo $((6*7))" }],
       options: { await_completion: true, await_timeout_ms: LIMIT_MS } },
+    _meta: STRUCTURED,
   });
   await client.callTool(
     { name: "delete_sandbox", arguments: { identifier: "oauth" } });

@@ -12,7 +12,7 @@ import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { startIssuer } from "./issuer.mjs";
 import { checkDocument, checkServer } from "./openapi_check.mjs";
-import { LIMIT_MS, freePort, startServer, wanted } from "./server.mjs";
+import { LIMIT_MS, STRUCTURED, freePort, startServer, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const SHOWN = 20;
@@ -69,7 +69,7 @@ const box = new Client({ name: "openapi", version: "1" });
 async function run(shell, identifier = "box") {
   const result = await box.callTool({ name: "run_sandbox", arguments: {
     identifier, commands: [{ shell }],
-    options: { await_completion: true } } });
+    options: { await_completion: true } }, _meta: STRUCTURED });
   assert.equal(result.structuredContent?.final?.state, "completed",
     JSON.stringify(result));
   return result.structuredContent.run_id;

@@ -6,6 +6,8 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export const LIMIT_MS = 60_000;
+// The _meta of a call whose result is for a program.
+export const STRUCTURED = { "mcp-sandboxd/structured": true };
 
 // The program's arguments, as many as it wants.
 export function wanted(...names) {

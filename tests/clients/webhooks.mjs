@@ -13,7 +13,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { Webhook } from "standardwebhooks";
-import { startServer, until, wanted } from "./server.mjs";
+import { STRUCTURED, startServer, until, wanted } from "./server.mjs";
 import { runSteps } from "./tap.mjs";
 
 const [build, work] = wanted("BUILD", "WORK");
@@ -85,7 +85,7 @@ await runSteps([
       new StreamableHTTPClientTransport(new URL(`${base}/mcp`)));
     const result = await client.callTool({ name: "run_sandbox", arguments: {
       identifier: "box", commands: [{ shell: "true" }],
-      options: { await_completion: true } } });
+      options: { await_completion: true } }, _meta: STRUCTURED });
     const [one] = await until("delivery", () => got.length > 0 && got);
     const event = new Webhook(hook.secret).verify(one.body, one.headers);
     assert.equal(event.type, "run.ended");

@@ -102,11 +102,27 @@ class Client:
         return result
 
     def tool(self, tool_name, **arguments):
-        """The whole tool result."""
+        """The whole tool result, as a program asks for it."""
+        return self.ask_tool(tool_name, arguments,
+                             {"mcp-sandboxd/structured": True})
+
+    def shown(self, tool_name, **arguments):
+        """The whole tool result, as a model gets it."""
+        return self.ask_tool(tool_name, arguments)
+
+    def text(self, tool_name, **arguments):
+        """What a model reads of a result that is no error."""
+        result = self.shown(tool_name, **arguments)
+        assert not result.get("isError"), result
+        return result["content"][0]["text"]
+
+    def ask_tool(self, tool_name, arguments, meta=None):
         if self.session is None:
             self.initialize()
-        return self.rpc("tools/call",
-                        {"name": tool_name, "arguments": arguments})
+        params = {"name": tool_name, "arguments": arguments}
+        if meta is not None:
+            params["_meta"] = meta
+        return self.rpc("tools/call", params)
 
     def call(self, tool_name, **arguments):
         """structuredContent of a result that is no error."""

@@ -109,7 +109,8 @@ ASKED = 60  # answers of 200 KB: more than the kernel takes for a client
 def test_who_does_not_read_its_streams_is_bounded_and_let_go(server, client):
     run = client.run("unread", "head -c 100000 /dev/zero | tr '\\0' '\\1'")
     lines = raw.session(server)
-    params = {"name": "get_run", "arguments": {"run_id": run["run_id"]}}
+    params = {"name": "get_run", "arguments": {"run_id": run["run_id"]},
+              "_meta": {"mcp-sandboxd/structured": True}}
     asked = [server.message(
         "POST /mcp", raw.JSON, "Accept: text/event-stream", *lines,
         body=raw.as_bytes(request("tools/call", params, i)))

@@ -222,4 +222,6 @@ def test_of_more_than_may_be_kept_the_answer_says_so(client):
     assert len(final["artifacts"]) + final.get("artifacts_dropped", 0) == 300
     text = client.tool("get_run", run_id=final["run_id"])
     assert "artifacts were left out: " in text["content"][0]["text"]
-    assert "and 280 more" in text["content"][0]["text"]
+    assert f"280 more artifacts; call get_run with run_id " \
+        f"{final['run_id']} and artifacts_from 20 " in \
+        text["content"][0]["text"]

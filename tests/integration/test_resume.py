@@ -64,9 +64,10 @@ class Stream:
 
 def begin(client, tool, arguments, number, token=None):
     """The stream of a call, which has been primed."""
-    params = {"name": tool, "arguments": arguments}
+    params = {"name": tool, "arguments": arguments,
+              "_meta": {"mcp-sandboxd/structured": True}}
     if token is not None:
-        params["_meta"] = {"progressToken": token}
+        params["_meta"]["progressToken"] = token
     s = Stream(client, "POST", {
         "jsonrpc": "2.0", "id": number, "method": "tools/call",
         "params": params})
@@ -178,6 +179,12 @@ def test_a_wait_that_is_over_is_answered_at_once(session, sandbox):
     assert answer["result"]["structuredContent"]["final"] is None
     run = answer["result"]["structuredContent"]["run_id"]
     late = take_up(session, s.ids[-1]).response()
+    for result in (late["result"], answer["result"]):
+        # What is measured of a run that goes on.
+        assert result["structuredContent"].pop("so_far")["commands"] == 1
+        text = result["content"][0].pop("text")
+        assert text.startswith(f"run {run} has not ended yet; call get_run ")
+        assert "\nstdout so far, 4 bytes:\none\n" in text
     assert late["result"] == answer["result"]
     assert session.wait_end(run)["commands"][0]["exit_code"] == 3
 
@@ -227,7 +234,8 @@ def test_older_revisions_are_sent_no_empty_event(server, sandbox):
     s = Stream(client, "POST", {
         "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": "run_sandbox", "arguments": run_args(sandbox, 3),
-            "_meta": {"progressToken": 1}}})
+            "_meta": {"progressToken": 1,
+                      "mcp-sandboxd/structured": True}}})
     first = s.event()
     assert json.loads(first["data"])["method"] == "notifications/progress"
     s.close()

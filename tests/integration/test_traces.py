@@ -19,8 +19,7 @@ def call(client, headers=None, meta=None, **arguments):
     params = {"name": "run_sandbox", "arguments": {
         "identifier": "box", **arguments,
         "options": {"await_completion": True, "await_timeout_ms": 60000}}}
-    if meta:
-        params["_meta"] = meta
+    params["_meta"] = {"mcp-sandboxd/structured": True, **(meta or {})}
     if client.session is None:
         client.initialize()
     status, answered, data = client.post(

@@ -250,6 +250,18 @@ fixture_call(const char *accept, const char *tool, const char *arguments)
 	free(body);
 }
 
+/* The same, as a program asks. */
+static inline void
+fixture_call_structured(
+    const char *accept, const char *tool, const char *arguments)
+{
+	AUTO(auto_free)
+	char *both = xasprintf(
+	    "%s,\"_meta\":{\"mcp-sandboxd/structured\":true}", arguments);
+
+	fixture_call(accept, tool, both);
+}
+
 /* The member at a path such as "error.code" or "list.0"; NULL: none. */
 static inline json_t *
 fixture_at(const json_t *o, const char *path)
@@ -305,7 +317,7 @@ fixture_use(const char *tool, const char *arguments)
 {
 	if (fx.session[0] == '\0')
 		fixture_initialize();
-	fixture_call(FIXTURE_BOTH, tool, arguments);
+	fixture_call_structured(FIXTURE_BOTH, tool, arguments);
 	return fixture_result();
 }
 

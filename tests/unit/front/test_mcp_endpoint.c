@@ -143,8 +143,9 @@ TEST_WITH(setup_hasty, fixture_teardown,
 	worker_print(&fx.worker, "late", 4);
 	worker_end(&fx.worker, 0);
 	raw_wait_for(&fx.c, fx.base, "0\r\n\r\n");
-	fixture_has("event: message\ndata: {\"jsonrpc\"");
-	fixture_has("\"stdout\":\"late\"");
+	fixture_has("event: message\n");
+	fixture_has("\ndata: {\"jsonrpc\"");
+	fixture_has("completed\\nexit code 0\\nlate\\n\"}],\"isError\"");
 	assert_int_equal(raw_count(&fx.c, "event: message"), 1);
 	fixture_expect("GET", "/healthz", "", 200);
 }

@@ -82,6 +82,16 @@ expect(struct mcp *m, const char *tool, const char *arguments, const char *want)
 	free(s);
 }
 
+/* What it does not name is refused, which is not listed: clients that check
+ * by themselves say less of it than we do. */
+static bool
+is_closed(const json_t *schema)
+{
+	const json_t *more = json_object_get(schema, "x-unlisted");
+
+	return json_is_false(json_object_get(more, "additionalProperties"));
+}
+
 TEST(each_file_has_all_that_a_client_shows)
 {
 	static const char *const hints[] = {"readOnlyHint", "destructiveHint",
@@ -96,9 +106,12 @@ TEST(each_file_has_all_that_a_client_shows)
 		    json_string_value(json_object_get(d, "name")), names[i]);
 		assert_true(json_is_string(json_object_get(d, "title")));
 		assert_true(json_is_string(json_object_get(d, "description")));
-		assert_true(json_is_false(
-		    json_object_get(input, "additionalProperties")));
+		assert_true(is_closed(input));
 		assert_true(json_is_object(json_object_get(d, "outputSchema")));
+		/* Claude Code's documents say 2 KiB of one. */
+		assert_in_range(
+		    json_string_length(json_object_get(d, "description")), 40,
+		    2048);
 		for (size_t h = 0; h < ARRAY_LEN(hints); h++)
 			assert_true(
 			    json_is_boolean(json_object_get(notes, hints[h])));
@@ -113,51 +126,113 @@ TEST(each_file_has_all_that_a_client_shows)
 	}
 }
 
-/* Keywords whose meaning is the same in draft-07 and 2020-12; objects that
- * take anything must be closed in what a client sends. */
 static void
-walk_schema(const json_t *node, const char *tool, const char *open)
+check_name(const char *name, const char *tool)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "abcdefghijklmnopqrstuvwxyz"
+				       "0123456789_.-";
+
+	if (*name == '\0' || strlen(name) > 64 ||
+	    strspn(name, alphabet) != strlen(name))
+		fail_msg("%s: a property named %s", tool, name);
+}
+
+/* Keywords whose meaning is the same in draft-07 and 2020-12, one type for
+ * each value, and no form beside another. */
+static void
+walk_listed(json_t *node, const char *tool)
 {
 	static const char *const known[] = {"type", "properties", "required",
 	    "additionalProperties", "items", "minItems", "maxItems", "minimum",
-	    "maximum", "minLength", "maxLength", "pattern", "enum", "anyOf",
-	    "default", "description"};
-	json_t *part = NULL, *properties, *n;
+	    "maximum", "minLength", "maxLength", "pattern", "enum", "default",
+	    "description"};
+	json_t *part;
 	const char *key;
 	size_t i;
 
-	if (!json_is_object(node))
-		return;
-	n = json_copy((json_t *)(uintptr_t)node);
-	json_object_foreach (n, key, part) {
+	json_object_foreach (node, key, part) {
 		for (i = 0; i < ARRAY_LEN(known); i++)
 			if (strcmp(key, known[i]) == 0)
 				break;
 		if (i == ARRAY_LEN(known))
 			fail_msg("%s: keyword %s", tool, key);
 	}
-	properties = json_object_get(n, "properties");
-	if (properties != NULL && open == NULL &&
-	    !json_is_false(json_object_get(n, "additionalProperties")))
-		fail_msg("%s: an object is open", tool);
-	json_object_foreach (properties, key, part)
-		walk_schema(part, tool, open);
-	walk_schema(json_object_get(n, "items"), tool, open);
-	walk_schema(json_object_get(n, "additionalProperties"), tool, open);
-	json_array_foreach (json_object_get(n, "anyOf"), i, part)
-		walk_schema(part, tool, open);
-	json_decref(n);
+	if (!json_is_string(json_object_get(node, "type")))
+		fail_msg("%s: a value without one type", tool);
+	if (json_is_false(json_object_get(node, "additionalProperties")))
+		fail_msg("%s: further properties are forbidden", tool);
+	json_object_foreach (json_object_get(node, "properties"), key, part) {
+		check_name(key, tool);
+		walk_listed(part, tool);
+	}
+	part = json_object_get(node, "items");
+	if (part != NULL)
+		walk_listed(part, tool);
+	part = json_object_get(node, "additionalProperties");
+	if (part != NULL)
+		walk_listed(part, tool);
 }
 
-TEST_WITH(
-    NULL, fake_teardown, schemas_use_only_keywords_that_all_clients_read_alike)
+/* Whatever has properties takes no others in what a client sends. */
+static void
+walk_definition(json_t *node, const char *tool)
+{
+	json_t *properties = json_object_get(node, "properties"), *part;
+	const char *key;
+
+	if (properties != NULL && !is_closed(node))
+		fail_msg("%s: an object is open", tool);
+	json_object_foreach (properties, key, part)
+		walk_definition(part, tool);
+	part = json_object_get(node, "items");
+	if (part != NULL)
+		walk_definition(part, tool);
+}
+
+TEST(arguments_that_nobody_knows_are_refused_everywhere)
 {
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		json_t *d = load(names[i]);
 
-		walk_schema(json_object_get(d, "inputSchema"), names[i], NULL);
-		walk_schema(
-		    json_object_get(d, "outputSchema"), names[i], "output");
+		walk_definition(json_object_get(d, "inputSchema"), names[i]);
+		json_decref(d);
+	}
+}
+
+TEST_WITH(
+    setup, teardown, schemas_use_only_keywords_that_all_clients_read_alike)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+	json_t *tool;
+	size_t i;
+
+	fake_post(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", &a);
+	fake_expect(&a, 200, 0);
+	json_array_foreach (
+	    json_object_get(json_object_get(fake_seen, "result"), "tools"), i,
+	    tool)
+		walk_listed(json_object_get(tool, "inputSchema"), names[i]);
+	assert_int_equal(i, ARRAY_LEN(names));
+	fake_clear(&a);
+	free(s);
+}
+
+/* Else they are names without a schema in a client that defers tools. */
+TEST(the_two_that_run_something_are_always_loaded)
+{
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		json_t *d = load(names[i]);
+		bool runs = strcmp(names[i], "run_sandbox") == 0 ||
+		    strcmp(names[i], "execute_code") == 0;
+
+		assert_int_equal(
+		    json_is_true(json_object_get(
+			json_object_get(d, "_meta"), "anthropic/alwaysLoad")),
+		    runs);
 		json_decref(d);
 	}
 }
@@ -396,12 +471,12 @@ no_list_of_types(const json_t *node, const char *where)
 		no_list_of_types(sub, where);
 }
 
-TEST(no_schema_has_a_list_of_types)
+TEST(no_output_schema_has_a_list_of_types)
 {
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		json_t *d = load(names[i]);
 
-		no_list_of_types(d, names[i]);
+		no_list_of_types(json_object_get(d, "outputSchema"), names[i]);
 		json_decref(d);
 	}
 }

@@ -3,30 +3,38 @@
 #include "common/js.h"
 #include "common/embed.h"
 #include "common/xmalloc.h"
-#include "supervisor/mcp/schema.h"
+#include "supervisor/mcp/registry.h"
 #include "supervisor/tools/args.h"
 #include "tests/unit/quoted.h"
 #include "tests/unit/test.h"
 
 static struct conf *conf;
-static struct schema *schema;
-static struct run_args q; /* of the last call that was taken */
+static struct registry *registry;
+static const struct schema *schema; /* the registry's */
+static struct run_args q;           /* of the last call that was taken */
+
+static void
+on_call(struct mcp_call *c, json_t *arguments, void *arg)
+{
+	(void)c;
+	(void)arguments;
+	(void)arg;
+}
 
 /* The tool's own schema, as a call is held against it. */
-static struct schema *
+static void
 load_schema(void)
 {
 	AUTO(auto_json) json_t *tool = NULL;
 	const struct embed_file *f = embed_tools;
-	struct schema *s;
 	struct err e;
 
 	while (strcmp(f->name, "run_sandbox.json") != 0)
 		f++;
 	tool = json_loadb(f->data, f->len, 0, NULL);
-	assert_int_equal(
-	    schema_new(json_object_get(tool, "inputSchema"), &s, &e), 0);
-	return s;
+	registry = registry_new();
+	assert_int_equal(registry_add(registry, tool, on_call, NULL, &e), 0);
+	schema = registry_find(registry, "run_sandbox")->input;
 }
 
 static int
@@ -34,7 +42,7 @@ set_up(void **state)
 {
 	(void)state;
 	conf = conf_new();
-	schema = load_schema();
+	load_schema();
 	return 0;
 }
 
@@ -44,7 +52,7 @@ tear_down(void **state)
 	(void)state;
 	run_wish_clear(&q.wish);
 	q = (struct run_args){0};
-	schema_free(schema);
+	registry_free(registry);
 	conf_free(conf);
 	return 0;
 }

@@ -147,20 +147,35 @@ keep_exact(struct paging *p, const json_t *piece)
 	}
 }
 
+static size_t
+lines_in(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text != '\0'; text++)
+		n += *text == '\n';
+	return n;
+}
+
 static void
 keep_page(struct paging *p, const json_t *o)
 {
-	AUTO(auto_free) char *text = tool_text(&tool_get_run, o, p->form);
+	AUTO(auto_free)
+	char *text = tool_text(&tool_get_run, o,
+	    &(struct tool_text_wish){.form = p->form, .server_url = ""});
+	const bool is_json = p->form == TOOL_TEXT_JSON;
 	const json_t *piece;
 	size_t i;
 
-	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_true(strlen(text) <= (is_json ? TOOL_JSON_MAX : TOOL_TEXT_MAX));
+	assert_true(is_json || lines_in(text) <= TOOL_TEXT_LINES_MAX);
+	assert_null(strstr(text, " of this text left out"));
 	assert_true(utf8_is_valid(text, strlen(text)));
 	assert_int_equal(buf_append(&p->texts, text, strlen(text)), 0);
 	json_array_foreach (json_object_get(o, "output"), i, piece)
 		keep_exact(p, piece);
 	/* A page of JSON is the content, and never a transcript instead. */
-	if (p->form == TOOL_TEXT_JSON) {
+	if (is_json) {
 		json_t *again =
 		    json_loads(strchr(text, '\n'), JSON_ALLOW_NUL, NULL);
 

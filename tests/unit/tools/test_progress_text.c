@@ -1,6 +1,7 @@
 /* test_progress_text.c - progress shows what is new, of every stream */
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/js.h"
 #include "supervisor/tools/progress.h"
 #include "tests/unit/core/log_fixture.h"
@@ -181,6 +182,35 @@ TEST(head_and_tail_that_meet_are_one_text)
 	print(&g, RUNLOG_STDOUT, "one 1234\x1b[31mtwo", 16);
 	assert_string_equal(tell(&g, 16), "one 1234two");
 	end(&g);
+}
+
+static void
+expect_note(const struct progress_quiet *q, const char *want)
+{
+	struct buf b;
+
+	buf_init(&b, 0);
+	progress_note_add(&b, q);
+	assert_int_equal(buf_len(&b), strlen(want));
+	assert_memory_equal(buf_data(&b), want, buf_len(&b));
+	buf_clear(&b);
+}
+
+TEST(a_note_says_how_long_and_what_is_waited_for)
+{
+	struct store_run row = {
+	    .state = RUN_STATE_RUNNING, .started_ms = clock_wall_ms() - 30050};
+
+	expect_note(
+	    &(struct progress_quiet){.waited_ms = 45900}, "waiting for 46 s");
+	expect_note(&(struct progress_quiet){.row = &row, .silent_ms = 12000},
+	    "running for 30 s, nothing printed for 12 s");
+	row.state = RUN_STATE_QUEUED;
+	row.started_ms = 0;
+	row.created_ms = clock_wall_ms() - 15050;
+	expect_note(&(struct progress_quiet){.row = &row,
+			.waits = SCHED_WAITS_FOR_LOCK},
+	    "queued for 15 s, waits for lock");
 }
 
 TEST_MAIN(NULL, NULL)

@@ -24,11 +24,19 @@ run_with_stdout(unsigned int ncommands, const char *p, size_t n)
 	    commands);
 }
 
+/* The caller frees. */
+static char *
+text_in(const struct tool *tool, const json_t *o, enum tool_text_form form)
+{
+	return tool_text(tool, o,
+	    &(struct tool_text_wish){.form = form, .server_url = "http://h"});
+}
+
 /* The transcript of a result, which is taken over; ' for " */
 static void
 expect(const struct tool *tool, json_t *o, const char *want)
 {
-	char *text = tool_text(tool, o, TOOL_TEXT_TRANSCRIPT);
+	char *text = text_in(tool, o, TOOL_TEXT_TRANSCRIPT);
 
 	assert_string_equal(text, want);
 	json_decref(o);
@@ -108,8 +116,80 @@ TEST(artifacts_are_named_with_where_they_are)
 	    "{'run_id':'ID','identifier':'box','state':'completed',"
 	    "'commands':[],'artifacts':[{'path':'a.txt','size':3},"
 	    "{'path':'d/b','size':0}]}",
-	    "run ID completed\nartifacts below /artifacts/box/ID: "
-	    "a.txt (3 bytes), d/b (0 bytes)\n");
+	    "run ID completed\nartifacts:\n"
+	    "http://h/artifacts/box/ID/a.txt (3 bytes)\n"
+	    "http://h/artifacts/box/ID/d/b (0 bytes)\n");
+	expect_of(&tool_execute_code,
+	    "{'status':'success','exit_code':0,'output':'','run_id':'ID',"
+	    "'identifier':'box','artifacts':[{'path':'a','size':3,"
+	    "'lost':true}]}",
+	    "exit code 0\nartifacts:\n"
+	    "http://h/artifacts/box/ID/a (3 bytes, lost)\n");
+}
+
+static json_t *
+run_with_artifacts(int n, const char *name)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(list,
+		    json_pack("{s:o, s:i}", "path",
+			json_sprintf("%s%d", name, i), "size", i));
+	return json_pack("{s:s, s:s, s:s, s:[], s:o}", "run_id", "ID",
+	    "identifier", "box", "state", "completed", "commands", "artifacts",
+	    list);
+}
+
+TEST(artifacts_that_are_not_named_are_counted_with_the_call_that_does)
+{
+	json_t *o = run_with_artifacts(25, "f");
+	char *text = text_in(&tool_get_run, o, TOOL_TEXT_TRANSCRIPT);
+
+	assert_non_null(strstr(text,
+	    "/f19 (19 bytes)\n[... 5 more artifacts; "
+	    "call get_run with run_id ID and "
+	    "artifacts_from 20 ...]\n"));
+	free(text);
+	/* The list may itself be a part. */
+	json_object_set_new(o, "artifacts_from", json_integer(100));
+	json_object_set_new(o, "artifacts_dropped", json_integer(3));
+	text = text_in(&tool_get_run, o, TOOL_TEXT_TRANSCRIPT);
+	assert_non_null(strstr(text, "[... 8 more artifacts; "));
+	assert_non_null(strstr(text, " artifacts_from 120 ...]\n"));
+	free(text);
+	json_decref(o);
+}
+
+TEST(long_names_of_artifacts_leave_room_for_output)
+{
+	char name[1001];
+	json_t *o;
+	char *text;
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	o = run_with_artifacts(20, name);
+	text = text_in(&tool_get_run, o, TOOL_TEXT_TRANSCRIPT);
+	assert_in_range(strlen(text), 3000, 4400);
+	assert_non_null(strstr(text, "n2 (2 bytes)\n[... 17 more artifacts; "));
+	free(text);
+	json_decref(o);
+}
+
+TEST(pictures_that_follow_are_named)
+{
+	static const char *const names[] = {"a.png", "d/b\n.gif"};
+	json_t *o = run_with_artifacts(1, "a");
+	char *text = tool_text(&tool_get_run, o,
+	    &(struct tool_text_wish){
+		.server_url = "", .images = names, .nimages = 2});
+
+	assert_string_equal(text,
+	    "run ID completed\nartifacts:\n/artifacts/box/ID/a0 (0 bytes)\n"
+	    "image 1: a.png\nimage 2: d/b?.gif\n");
+	free(text);
+	json_decref(o);
 }
 
 /* A file may have any name. */
@@ -122,7 +202,9 @@ TEST(names_and_messages_keep_to_their_line)
 	    "'artifacts':[{'path':'a\\nexit code 0\\u009b31m','size':3}]}",
 	    "run ID failed:  [31mbad \n"
 	    "ended by start_failed: ?[1mx?\n"
-	    "artifacts below /artifacts/box/ID: a?exit code 0?31m (3 bytes)\n");
+	    "artifacts:\n"
+	    "http://h/artifacts/box/ID/a%0Aexit%20code%200%C2%9B31m "
+	    "(3 bytes)\n");
 }
 
 TEST(what_was_cut_is_counted_exactly)
@@ -134,11 +216,31 @@ TEST(what_was_cut_is_counted_exactly)
 	    "'stdout_truncated':true,'stdout_dropped':1000,'stderr':'e',"
 	    "'stderr_bytes':8,'stderr_truncated':true}]}",
 	    "run ID completed\nexit code 0\nhead\n"
-	    "[... 1000 bytes left out; get_run with cursor \"0\" pages through "
-	    "all ...]\n"
+	    "[... 1000 bytes left out ...]\n"
 	    "tail\nstderr:\ne\n"
-	    "[... 7 bytes left out; get_run with cursor \"0\" pages through "
-	    "all ...]\n");
+	    "[... 7 bytes left out ...]\n"
+	    "[output left out: call get_run with run_id ID and cursor \"0\" "
+	    "for all of it, in pages]\n");
+}
+
+/* What a text says of bytes that are left out. */
+static unsigned long
+told_left_out(const char *text)
+{
+	const char *at = strstr(text, "[... ");
+
+	assert_non_null(at);
+	return strtoul(at + 5, NULL, 10);
+}
+
+static size_t
+count_of(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)) != NULL; text += strlen(what))
+		n++;
+	return n;
 }
 
 /* Each U+FFFD is one byte of it, or three if it was printed. */
@@ -147,6 +249,7 @@ TEST(of_what_is_no_text_the_bytes_are_counted)
 	static char bytes[20000];
 	json_t *o, *c;
 	char *text;
+	size_t shown;
 
 	for (size_t i = 0; i < sizeof(bytes); i += 4)
 		memcpy(bytes + i, "\xff\xef\xbf\xbd", 4);
@@ -157,9 +260,11 @@ TEST(of_what_is_no_text_the_bytes_are_counted)
 	    c, "stdout", js_string_bytes(bytes, sizeof(bytes), NULL));
 	json_object_set_new(
 	    c, "stdout_base64", view_base64(bytes, sizeof(bytes)));
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
-	/* 8190 bytes of text at either side are 5460 of those. */
-	assert_non_null(strstr(text, "[... 9080 bytes left out; "));
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	/* Of two that are shown one was a byte, the other three. */
+	shown = 2 * count_of(text, "\xef\xbf\xbd");
+	assert_in_range(told_left_out(text), sizeof(bytes) - shown - 3,
+	    sizeof(bytes) - shown + 3);
 	free(text);
 	json_object_set_new(c, "stdout", json_string("x"));
 	json_object_del(c, "stdout_base64");
@@ -168,8 +273,10 @@ TEST(of_what_is_no_text_the_bytes_are_counted)
 	json_object_set_new(
 	    c, "stdout_tail_base64", view_base64(bytes, sizeof(bytes)));
 	json_object_set_new(c, "stdout_dropped", json_integer(0));
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
-	assert_non_null(strstr(text, "[... 14540 bytes left out; "));
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	shown = 2 * count_of(text, "\xef\xbf\xbd");
+	assert_in_range(told_left_out(text), sizeof(bytes) - shown - 3,
+	    sizeof(bytes) - shown + 3);
 	free(text);
 	json_decref(o);
 }
@@ -187,7 +294,7 @@ TEST(a_head_and_a_tail_that_meet_are_one)
 TEST(as_json_it_is_one_line_and_the_content)
 {
 	json_t *o = run_with_stdout(1, "hi\n", 3);
-	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
+	char *text = text_in(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 	char *json = strchr(text, '\n');
 	json_t *again;
 
@@ -205,7 +312,7 @@ TEST(a_run_that_goes_on_says_what_to_call)
 {
 	json_t *o = json_pack("{s:s, s:n, s:s, s:s}", "run_id", "ID", "final",
 	    "events_url", "/E", "status_url", "/S");
-	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
+	char *text = text_in(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 
 	assert_int_equal(
 	    strncmp(text,
@@ -218,6 +325,80 @@ TEST(a_run_that_goes_on_says_what_to_call)
 	    "wait_ms up to 45000) for its end\n");
 }
 
+TEST(a_run_that_goes_on_says_how_far_it_is)
+{
+	expect_of(&tool_run_sandbox,
+	    "{'run_id':'ID','final':null,'so_far':{'state':'running',"
+	    "'elapsed_ms':25400,'command':1,'commands':3,"
+	    "'killed_in_ms':95000,'stdout_bytes':100,'stdout_tail':'end\\n',"
+	    "'stderr_bytes':3,'stderr_tail':'err'}}",
+	    "run ID has not ended yet; call get_run with this run_id (and "
+	    "wait_ms up to 45000) for its end\n"
+	    "it has run for 25 s; its command 1 of 0 to 2 is killed unless it "
+	    "ends within 95 s\n"
+	    "stdout so far, 100 bytes, the end of it:\nend\n"
+	    "stderr so far, 3 bytes:\nerr\n");
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'running','so_far':{'state':'running',"
+	    "'elapsed_ms':1000,'command':0,'commands':1,'killed_in_ms':0},"
+	    "'commands':[{'status':'running','stdout':'a\\n'}]}",
+	    "run ID running: call get_run again, with wait_ms up to 45000, for "
+	    "its end\n"
+	    "it has run for 1 s; it is killed unless it ends within 0 s\n"
+	    "running\na\n");
+	expect_of(&tool_run_sandbox,
+	    "{'run_id':'ID','final':null,'so_far':{'state':'running',"
+	    "'elapsed_ms':1000,'command':0,'commands':1,'stdout_bytes':0,"
+	    "'stderr_bytes':0}}",
+	    "run ID has not ended yet; call get_run with this run_id (and "
+	    "wait_ms up to 45000) for its end\n"
+	    "it has run for 1 s\nnothing printed yet\n");
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'queued','commands':[],'so_far':{"
+	    "'state':'queued','waits_for':'lock','elapsed_ms':2000}}",
+	    "run ID queued: call get_run again, with wait_ms up to 45000, for "
+	    "its end\n"
+	    "it has not begun for 2 s: it waits for lock\n");
+}
+
+TEST(long_lists_are_whole_with_shorter_words)
+{
+	json_t *runs = json_array(), *o;
+	char word[101], *text;
+
+	memset(word, 'w', sizeof(word) - 1);
+	word[sizeof(word) - 1] = '\0';
+	for (int i = 0; i < 100; i++)
+		json_array_append_new(runs,
+		    json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s}",
+			"run_id", "01234567-89ab-7def-8123-456789abcdef",
+			"state", "completed", "end_reason", "exit", "exit_code",
+			0, "duration_ms", 1000, "identifier", "box",
+			"created_at", "2026-01-01T00:00:00.000Z", "command",
+			word));
+	o = json_pack("{s:o}", "runs", runs);
+	text = text_in(&tool_list_runs, o, TOOL_TEXT_TRANSCRIPT);
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_int_equal(
+	    count_of(text, "made 2026-01-01T00:00:00.000Z: ww"), 100);
+	free(text);
+	/* Names of 36 bytes, and what no longer fits is counted. */
+	memset(word, 'i', 90);
+	for (size_t i = 0; i < 100; i++)
+		json_object_set_new(
+		    json_array_get(runs, i), "identifier", json_string(word));
+	text = text_in(&tool_list_runs, o, TOOL_TEXT_TRANSCRIPT);
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_int_equal(count_of(text, " with exit code 0 ") +
+		strtoul(strstr(text, "[... ") + 5, NULL, 10),
+	    100);
+	assert_non_null(strstr(text,
+	    " more of this page have no room; ask "
+	    "with limit "));
+	json_decref(o);
+	free(text);
+}
+
 TEST(a_message_cannot_break_the_first_line)
 {
 	expect(&tool_execute_code,
@@ -227,23 +408,81 @@ TEST(a_message_cannot_break_the_first_line)
 
 TEST(long_output_is_cut_in_the_middle_and_says_how_much)
 {
-	size_t n = 1u << 20, part = TOOL_TEXT_MAX / 8;
-	char *out = xmalloc(n), want[80], *text;
+	size_t n = 1u << 20, shown = 0;
+	char *out = xmalloc(n), *text;
 	json_t *o;
 
 	for (size_t i = 0; i < n; i++)
-		out[i] = (char)('a' + i * 26 / n);
+		out[i] = (char)('A' + i * 26 / n);
 	o = run_with_stdout(1, out, n);
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
-	assert_true(strlen(text) <= TOOL_TEXT_MAX);
-	assert_true(strlen(text) > 2 * part);
-	assert_non_null(strstr(text, "exit code 0\naaaa"));
-	(void)snprintf(
-	    want, sizeof(want), "a\n[... %zu bytes left out; ", n - 2 * part);
-	assert_non_null(strstr(text, want));
-	assert_non_null(strstr(text, "zzzz\n"));
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	assert_in_range(strlen(text), TOOL_TEXT_MAX - 50, TOOL_TEXT_MAX);
+	assert_non_null(strstr(text, "exit code 0\nAAAA"));
+	assert_non_null(strstr(text, "A\n[... "));
+	assert_non_null(strstr(text, "ZZZZ\n[output left out: "));
+	for (const char *p = strstr(text, "AAAA"); *p != '\0'; p++)
+		shown += *p == 'A' || *p == 'Z';
+	assert_in_range(told_left_out(text), n - shown, n - shown);
 	json_decref(o);
 	free(out);
+	free(text);
+}
+
+/* 4,000 lines of two bytes: some clients show the first 2,000 lines. */
+TEST(many_short_lines_are_cut_in_the_middle_too)
+{
+	struct buf b = {0};
+	json_t *o;
+	char *text;
+
+	for (unsigned int i = 0; i < 4000; i++)
+		(void)buf_printf(&b, "%c\n", i < 2000 ? 'a' : 'z');
+	o = run_with_stdout(1, (char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	assert_in_range(count_of(text, "\n"), TOOL_TEXT_LINES_MAX - 10,
+	    TOOL_TEXT_LINES_MAX);
+	assert_non_null(strstr(text, "exit code 0\na\na\n"));
+	assert_non_null(strstr(text, "z\nz\n[output left out: "));
+	assert_int_equal(told_left_out(text),
+	    8000 - 2 * (count_of(text, "\na") + count_of(text, "\nz")));
+	json_decref(o);
+	free(text);
+}
+
+/* Each sends the cursor home, and a text begins a line there. */
+TEST(lines_that_are_no_line_feeds_count)
+{
+	struct buf b = {0};
+	json_t *o;
+	char *text;
+
+	for (unsigned int i = 0; i < 5000; i++)
+		(void)buf_printf(&b, "\x1b[Hx");
+	o = run_with_stdout(1, (char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	assert_in_range(count_of(text, "\n"), 100, TOOL_TEXT_LINES_MAX);
+	assert_true(told_left_out(text) > 0);
+	json_decref(o);
+	free(text);
+}
+
+TEST(lines_of_many_streams_are_shared)
+{
+	struct buf b = {0};
+	json_t *o;
+	char *text;
+
+	for (unsigned int i = 0; i < 1000; i++)
+		(void)buf_printf(&b, "x\n");
+	o = run_with_stdout(16, (char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	assert_in_range(count_of(text, "\n"), 1500, TOOL_TEXT_LINES_MAX);
+	assert_int_equal(count_of(text, " bytes left out ...]\n"), 16);
+	assert_int_equal(count_of(text, ": exit code 0\n"), 16);
+	json_decref(o);
 	free(text);
 }
 
@@ -256,7 +495,7 @@ TEST(the_cuts_never_split_a_character)
 	for (unsigned int i = 0; i < 100000; i++)
 		assert_int_equal(buf_append(&b, "\xe2\x82\xac", 3), 0);
 	o = run_with_stdout(1, (char *)buf_data(&b), buf_len(&b));
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(utf8_is_valid(text, strlen(text)));
 	json_decref(o);
 	free(text);
@@ -272,7 +511,7 @@ TEST(many_commands_share_the_room)
 	memset(out, 'x', 30000);
 	out[5] = '\0'; /* would end the text */
 	o = run_with_stdout(64, out, 30000);
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
 	assert_non_null(strstr(text, "command 63: "));
 	json_decref(o);
@@ -289,9 +528,10 @@ TEST(a_long_output_of_code_is_cut_too)
 	memset(out, 'x', 200000);
 	o = json_pack("{s:s, s:i, s:s}", "status", "success", "exit_code", 0,
 	    "output", out);
-	text = tool_text(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
-	assert_non_null(strstr(text, "[... 167232 bytes left out; "));
+	assert_int_equal(
+	    told_left_out(text), 200000 - (count_of(text, "x") - 1));
 	json_decref(o);
 	free(out);
 	free(text);
@@ -308,9 +548,9 @@ TEST(an_output_of_code_that_is_no_text_is_counted_in_bytes)
 	o = json_pack("{s:s, s:i, s:o, s:o}", "status", "success", "exit_code",
 	    0, "output", js_string_bytes(bytes, sizeof(bytes), NULL),
 	    "output_base64", view_base64(bytes, sizeof(bytes)));
-	text = tool_text(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
-	/* 16384 bytes of text at either side are 5461 of those. */
-	assert_non_null(strstr(text, "[... 9078 bytes left out; "));
+	text = text_in(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
+	assert_int_equal(told_left_out(text),
+	    sizeof(bytes) - count_of(text, "\xef\xbf\xbd"));
 	json_decref(o);
 	free(text);
 }
@@ -342,35 +582,47 @@ run_that_is_long_everywhere(size_t nleft)
 	return o;
 }
 
-static size_t
-count_of(const char *text, const char *what)
-{
-	size_t n = 0;
-
-	for (; (text = strstr(text, what)) != NULL; text += strlen(what))
-		n++;
-	return n;
-}
-
 TEST(no_command_is_left_out_for_what_others_printed)
 {
 	json_t *o = run_that_is_long_everywhere(1);
-	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	char *text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
 	assert_int_equal(count_of(text, "exit code 0\n"), 64);
 	assert_int_equal(count_of(text, "\nstderr:\n"), 64);
-	assert_int_equal(count_of(text, " bytes left out; get_run"), 128);
-	assert_int_equal(count_of(text, "1 process left running"), 64);
+	assert_int_equal(count_of(text, " bytes left out ...]\n"), 128);
+	assert_int_equal(count_of(text, "1 process left running: p1 `x"), 64);
+	assert_int_equal(count_of(text, "[output left out: "), 1);
+	assert_int_equal(count_of(text, "[left running: "), 1);
+	json_decref(o);
+	free(text);
+}
+
+TEST(what_many_commands_left_running_is_all_there)
+{
+	json_t *o = run_that_is_long_everywhere(6);
+	char *text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_int_equal(count_of(text, " of this text left out"), 0);
+	assert_int_equal(count_of(text, "6 processes left running: p1 `x"), 64);
+	assert_int_equal(count_of(text, "p1 `x"), 384);
 	json_decref(o);
 	free(text);
 }
 
 TEST(what_has_no_room_at_all_is_counted)
 {
-	json_t *o = run_that_is_long_everywhere(6);
-	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	json_t *o = run_that_is_long_everywhere(6), *c;
+	char note[201], *text;
+	size_t i;
 
+	memset(note, 'n', sizeof(note) - 1);
+	note[sizeof(note) - 1] = '\0';
+	json_array_foreach (
+	    json_object_get(json_object_get(o, "final"), "commands"), i, c)
+		json_object_set_new(c, "note", json_string(note));
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
 	assert_int_equal(count_of(text, " bytes of this text left out"), 1);
 	assert_int_equal(strcmp(text + strlen(text) - 6, " ...]\n"), 0);
@@ -387,7 +639,7 @@ TEST(what_others_do_not_need_is_for_who_prints_much)
 	c = json_array_get(
 	    json_object_get(json_object_get(o, "final"), "commands"), 40);
 	json_object_set_new(c, "stdout", json_string(out));
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_non_null(strstr(text, out));
 	assert_int_equal(count_of(text, "short\n"), 63);
 	json_decref(o);
@@ -424,15 +676,16 @@ TEST(of_what_is_left_running_the_last_output_is_shown)
 	memset(bytes, '\xff', 20000);
 	memset(bytes + 20000, 'z', 10000);
 	o = left_with_outputs(bytes, sizeof(bytes), 2);
-	text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
-	/* 16384 bytes of text: all z, and 2128 U+FFFD */
-	assert_int_equal(count_of(text, "[... 17879 bytes dropped ...]\n"), 2);
 	assert_int_equal(count_of(text, "zzzzz\n"), 2);
+	assert_int_equal(count_of(text, " bytes dropped ...]\nzzz"), 2);
+	assert_int_equal(
+	    told_left_out(text), sizeof(bytes) + 7 - count_of(text, "z") / 2);
 	json_decref(o);
 	free(text);
 	o = left_with_outputs("ab\n", 3, 1);
-	text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
 	assert_non_null(strstr(text, "[... 7 bytes dropped ...]\nab\n"));
 	json_decref(o);
 	free(text);
@@ -462,7 +715,7 @@ run_with_a_bar(void)
 TEST(a_bar_that_a_terminal_shows_on_a_line_is_a_line)
 {
 	json_t *o = run_with_a_bar();
-	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	char *text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 
 	assert_int_equal(count_of(text, "%"), 1);
 	assert_int_equal(count_of(text, "bytes left out"), 0);
@@ -475,7 +728,7 @@ TEST(a_bar_that_a_terminal_shows_on_a_line_is_a_line)
 TEST(as_json_the_bytes_stay_as_they_were_printed)
 {
 	json_t *o = run_with_stdout(1, "1%\r\x1b[31m2%\n", 11);
-	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
+	char *text = text_in(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 
 	assert_non_null(strstr(text, "\"1%\\r\\u001B[31m2%\\n\""));
 	json_decref(o);
@@ -485,7 +738,6 @@ TEST(as_json_the_bytes_stay_as_they_were_printed)
 /* What is left out are bytes of output, whatever is shown around them. */
 TEST(bytes_that_are_left_out_are_those_that_were_printed)
 {
-	char want[80];
 	json_t *o, *c;
 	char *text;
 
@@ -494,11 +746,10 @@ TEST(bytes_that_are_left_out_are_those_that_were_printed)
 	    json_object_get(json_object_get(o, "final"), "commands"), 0);
 	json_object_set_new(c, "stdout_tail", json_string("1;4mend\b\bX\n"));
 	json_object_set_new(c, "stdout_dropped", json_integer(1000));
-	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	text = text_in(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	/* The halves of sequences at the cuts, 3 and 4 bytes, are beside. */
-	(void)snprintf(want, sizeof(want), "\ntwo\n[... %d bytes left out; ",
-	    1000 + 3 + 4);
-	assert_non_null(strstr(text, want));
+	assert_non_null(strstr(text, "\ntwo\n[... "));
+	assert_int_equal(told_left_out(text), 1000 + 3 + 4);
 	assert_non_null(strstr(text, "...]\neXd\n"));
 	json_decref(o);
 	free(text);
@@ -507,7 +758,7 @@ TEST(bytes_that_are_left_out_are_those_that_were_printed)
 TEST(what_is_left_running_is_shown_as_on_a_terminal)
 {
 	json_t *o = left_with_outputs("1%\r2%\x1b[0m", 9, 1);
-	char *text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
+	char *text = text_in(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
 
 	assert_non_null(strstr(text, "bytes dropped ...]\n2%\n"));
 	json_decref(o);

@@ -2,6 +2,7 @@
  * says exactly what it leaves out, and leaves what is short whole */
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/conf.h"
 #include "common/js.h"
 #include "supervisor/tools/view.h"
@@ -411,6 +412,58 @@ TEST(as_much_of_a_stream_is_shown_as_may_be_set)
 	assert_int_equal(shown_of(head, &large, &status), head);
 	assert_true(shown_of(2 * head, &large, &status) >= head);
 	assert_int_equal(head, most_of("DEFAULT_STDERR_MAX_BYTES"));
+}
+
+/* As many as are asked for of the last that was printed, from both. */
+TEST(what_goes_on_has_its_place_and_the_last_of_its_output)
+{
+	static const struct log_caps caps = {{10, 10}, LOG_TAIL_BYTES, 0, 0};
+	const struct log_work work = {NULL, 0};
+	struct runlog_source source = {-1, NULL};
+	struct log_digest *d = log_digest_new(COMMANDS, &caps);
+	struct made_log l;
+	struct err e;
+	json_t *o;
+
+	fill_row('x', 10);
+	row.state = RUN_STATE_RUNNING;
+	row.started_ms = clock_wall_ms() - 5000;
+	for (size_t i = 0; i < COMMANDS; i++)
+		commands[i].timeout_ms = 60000;
+	begin_log(&l);
+	put_started(&l, 0);
+	put_bytes(&l, RUNLOG_STDOUT, 'a', 3000);
+	put_bytes(&l, RUNLOG_STDERR, 'b', 7);
+	source.mem = buf_data(&l.b);
+	assert_int_equal(
+	    log_digest_advance(d, &source, buf_len(&l.b), &work, &e), 0);
+	d->commands[0].started_us = clock_wall_us() - 5000000;
+	o = view_so_far(&row, d, SCHED_NOTHING_WAITS, 2048);
+	assert_int_equal(number(o, "command"), 0);
+	assert_int_equal(number(o, "commands"), COMMANDS);
+	assert_in_range(number(o, "elapsed_ms"), 5000, 20000);
+	assert_in_range(number(o, "killed_in_ms"), 40000, 55000);
+	assert_int_equal(number(o, "stdout_bytes"), 3000);
+	assert_int_equal(
+	    json_string_length(json_object_get(o, "stdout_tail")), 2041);
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "stderr_tail")), "bbbbbbb");
+	json_decref(o);
+	o = view_so_far(&row, d, SCHED_NOTHING_WAITS, 0);
+	assert_null(json_object_get(o, "stdout_bytes"));
+	json_decref(o);
+	row.state = RUN_STATE_QUEUED;
+	row.started_ms = 0;
+	row.created_ms = clock_wall_ms() - 3000;
+	o = view_so_far(&row, NULL, SCHED_WAITS_FOR_LOCK, 2048);
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "waits_for")), "lock");
+	assert_in_range(number(o, "elapsed_ms"), 3000, 20000);
+	assert_null(json_object_get(o, "command"));
+	json_decref(o);
+	log_digest_free(d);
+	buf_clear(&l.b);
+	clear_row();
 }
 
 TEST_MAIN(NULL, NULL)
