@@ -31,6 +31,7 @@
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/gate.h"
+#include "supervisor/front/instructions.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/postbox.h"
 #include "supervisor/front/refusal.h"
@@ -48,13 +49,6 @@
 	"Accept, Authorization, Content-Type, Mcp-Session-Id, "                \
 	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name, "          \
 	"If-Match, If-None-Match"
-
-static const char instructions[] =
-    "Runs commands and code in isolated Linux sandboxes. An identifier names "
-    "a sandbox, which keeps its files and processes between calls: use the "
-    "same one to go on where you were. Files that a run leaves below "
-    "/artifacts can be downloaded. Set options.await_completion to get the "
-    "output with the answer.";
 
 /* ---- a request */
 
@@ -323,7 +317,6 @@ new_mcp(const struct front_parts *parts)
 	    .name = "mcp-sandboxd",
 	    .title = "MCP sandbox server",
 	    .version = PACKAGE_VERSION,
-	    .instructions = instructions,
 	    .session_key = parts->session_key,
 	    .session_key_len = FRONT_KEY_BYTES,
 	    .session_ttl_s = SESSION_TTL_S,
@@ -388,6 +381,15 @@ open_outgoing(struct front *f)
 		    .instance = conf_str(f->conf, CONF_INSTANCE)});
 }
 
+/* As the settings are now. */
+static void
+set_instructions(struct front *f)
+{
+	free(f->instructions);
+	f->instructions = instructions_make(f->conf, tools_languages(f->tools));
+	mcp_set_instructions(f->mcp, f->instructions);
+}
+
 int
 front_new(const struct front_parts *parts, struct front **out, struct err *e)
 {
@@ -440,6 +442,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 		front_free(f);
 		return e->code;
 	}
+	set_instructions(f);
 	*out = f;
 	return 0;
 }
@@ -460,6 +463,7 @@ front_free(struct front *f)
 	tools_free(f->tools);
 	tool_tasks_free(f->tasks);
 	mcp_free(f->mcp);
+	free(f->instructions);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);
 	oauth_free(f->oauth);
 	deliveries_free(f->deliveries);
@@ -541,8 +545,10 @@ void
 front_reload(struct front *f)
 {
 	set_limits_per_address(f);
-	if (f->tools != NULL)
+	if (f->tools != NULL) {
 		tools_reload(f->tools);
+		set_instructions(f);
+	}
 	f->logs_requests = conf_bool(f->conf, CONF_LOG_HTTP_REQUESTS);
 	http_server_set_log(f->http, front_log_cb);
 }

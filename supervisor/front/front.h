@@ -56,7 +56,8 @@ struct front {
 	struct deliveries *deliveries; /* NULL: no webhooks */
 	struct spans *spans;           /* NULL: no OTLP_ENDPOINT */
 	struct principal *operator;    /* who came by the admin socket */
-	char *mcp_path; /* without a slash at the end; "" for "/" */
+	char *mcp_path;     /* without a slash at the end; "" for "/" */
+	char *instructions; /* for models (instructions.h) */
 	struct sse_streams *sse;
 	struct exports_list exports;
 	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */

@@ -5,6 +5,7 @@ Arguments come from the schemas that a running server gives, answers from that
 server; ids, times and durations are made equal (pages.plain).
 """
 import json
+import re
 
 from pages import plain, read, with_shown_image
 
@@ -73,7 +74,8 @@ def dump(value, indent=0):
 
 # What differs from one time to the next.
 MEASURED = {"queue_ms": 1, "duration_ms": 30, "cpu_seconds": 0.01,
-            "memory_peak_bytes": 4194304,
+            "memory_peak_bytes": 4194304, "elapsed_ms": 1000,
+            "killed_in_ms": 119000,
             "trace_id": "0123456789abcdef0123456789abcdef"}
 
 
@@ -84,7 +86,15 @@ def all_plain(value, seen):
                 for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [all_plain(v, seen) for v in value]
-    return plain(value, seen) if isinstance(value, str) else value
+    return as_shown(plain(value, seen)) if isinstance(value, str) else value
+
+
+def as_shown(text):
+    """The server's port and seconds of a text as the page has them."""
+    text = re.sub(r"\bhttp://127\.0\.0\.1:\d+/", "http://127.0.0.1:8080/", text)
+    return re.sub(r"(has run for|ends within) \d+ s\b", lambda m: {
+        "has run for": "has run for 1 s",
+        "ends within": "ends within 119 s"}[m[1]], text)
 
 
 # ---- arguments
@@ -162,7 +172,8 @@ def played(client):
         part = f"{title}:\n\n"
         part += block("json", dump({"name": name, "arguments": sent}))
         part += "\n" + block("text", said)
-        part += "\nStructured" + (", with `isError`" if bad else "") + ":\n\n"
+        part += "\nStructured, where it is asked for" + (
+            ", with `isError`" if bad else "") + ":\n\n"
         part += block("json", dump(content))
         out[name] = (out[name] + "\n" if name in out else "") + part
     return out

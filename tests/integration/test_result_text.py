@@ -302,3 +302,15 @@ for i in range(5):
                          "image 4: e2.png\n")
     assert text.count("http://") == 9
     assert sum(len(data) for _, data in images_of(result)) < 1 << 20
+
+
+# ---- what is said first
+
+def test_the_instructions_are_true(client, sandbox):
+    said = client.initialize()["instructions"]
+    assert len(said.encode()) < 1500 and "get_run" in said
+    found = client.out(sandbox, ". /etc/os-release; echo $ID $VERSION_ID; "
+                                "python3 -V; ls /sys/class/net").split("\n")
+    assert found[0] == "debian 12" and "Debian 12" in said
+    assert found[1].startswith("Python 3.11.") and "Python 3.11 " in said
+    assert found[2:] == ["lo", ""] and "no network" in said
