@@ -709,13 +709,14 @@ handle_part_of_stream(struct visit *v, const struct session *session)
 		on_request(v, NULL);
 	} else if (v->message.kind != RPC_REQUEST) {
 		exchange_reply(v->x, 202, NULL);
-	} else {
+	} else if (initialize) {
 		refuse(v, 400, MCP_INVALID_REQUEST,
-		    initialize ?
-			"this session is initialized already; open another "
-			"stream to start another" :
-			"send initialize first",
+		    "this session is initialized already; open another stream "
+		    "to start another",
 		    NULL);
+	} else {
+		refuse(
+		    v, 400, MCP_INVALID_REQUEST, "send initialize first", NULL);
 	}
 }
 

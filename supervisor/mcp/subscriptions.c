@@ -294,12 +294,6 @@ tell_watched(struct watcher *w, enum watch_kind kind, const char *text)
 
 /* ---- the request */
 
-static void
-bad_params(struct mcp_request *r, const char *message)
-{
-	request_error(r, MCP_INVALID_PARAMS, message, NULL);
-}
-
 /* An array of texts that can be watched, or nothing. */
 static bool
 is_texts(const json_t *list)
@@ -326,14 +320,16 @@ check_wish(
 	const json_t *tasks = json_object_get(wish, "taskIds");
 
 	if (!json_is_object(wish)) {
-		bad_params(r,
+		request_error(r, MCP_INVALID_PARAMS,
 		    "params.notifications must be an object: what to be told "
-		    "of");
+		    "of",
+		    NULL);
 	} else if (!is_texts(json_object_get(wish, "resourceSubscriptions")) ||
 	    !is_texts(tasks)) {
-		bad_params(r,
+		request_error(r, MCP_INVALID_PARAMS,
 		    "resourceSubscriptions and taskIds must be arrays of at "
-		    "most 256 texts");
+		    "most 256 texts",
+		    NULL);
 	} else if (tasks != NULL &&
 	    (c->client_can & can_bit(MCP_CAN_TASKS)) == 0) {
 		tasks_need_extension(r);
