@@ -35,6 +35,7 @@ struct tool_tasks {
 	struct mcp *mcp;
 	LIST_HEAD(, task_asking) askings;
 	LIST_HEAD(, task_watch) watches;
+	LIST_HEAD(, task_making) makings;
 };
 
 /* ---- a task as the library has it */
@@ -143,6 +144,7 @@ watch_unfinished(struct tool_tasks *all, struct err *e)
 /* ---- one is made */
 
 struct task_making {
+	LIST_ENTRY(task_making) link;
 	struct tool_tasks *all;
 	struct tool_call *t; /* NULL: it ended meanwhile */
 	bool is_asked;
@@ -159,6 +161,7 @@ struct task_making {
 static void
 making_free(struct task_making *m)
 {
+	LIST_REMOVE(m, link);
 	if (m->run != NULL) {
 		bus_leave(&m->run->bus, &m->member);
 		run_unref(m->run);
@@ -218,6 +221,7 @@ admit(struct tool_call *t)
 		return false;
 	m = t->making = xcalloc(1, sizeof(*m));
 	m->all = tools_tasks(t->tools);
+	LIST_INSERT_HEAD(&m->all->makings, m, link);
 	m->t = t;
 	m->is_asked = is_asked;
 	m->ttl_ms = task_ttl_ms(ttl_ms);
@@ -721,6 +725,7 @@ tool_tasks_new(struct tools *ts, struct core *core, struct mcp *m,
 	all->mcp = m;
 	LIST_INIT(&all->askings);
 	LIST_INIT(&all->watches);
+	LIST_INIT(&all->makings);
 	if (watch_unfinished(all, e) != 0) {
 		tool_tasks_free(all);
 		return e->code;
@@ -735,10 +740,14 @@ void
 tool_tasks_free(struct tool_tasks *all)
 {
 	struct task_asking *a;
+	struct task_making *m;
 	struct task_watch *w;
 
 	if (all == NULL)
 		return;
+	/* The database calls nobody back any more. */
+	while ((m = LIST_FIRST(&all->makings)) != NULL)
+		making_free(m);
 	while ((a = LIST_FIRST(&all->askings)) != NULL)
 		say_failure(a, "the server is shutting down");
 	while ((w = LIST_FIRST(&all->watches)) != NULL)
