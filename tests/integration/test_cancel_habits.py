@@ -8,6 +8,7 @@ or control_run.
 """
 import contextlib
 import json
+import re
 import socket
 import struct
 
@@ -15,7 +16,7 @@ import pytest
 
 from client import wait_for
 
-LEGACY = ("2025-06-18", "2025-11-25")
+LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 BOTH = "application/json, text/event-stream"
 UNTIL_GO = "until [ -e /tmp/go ]; do sleep 0.02; done; echo went"
 
@@ -34,6 +35,18 @@ def cancel_request(client, request):
         "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": {"requestId": request, "reason": "AbortError"}})
     assert (status, body) == (202, b"")
+
+
+def text_of(client, tool, **arguments):
+    """What is left of an answer in the oldest revisions."""
+    return client.tool(tool, **arguments)["content"][0]["text"]
+
+
+def begin(client, sandbox, shell=UNTIL_GO, **options):
+    """The id of a run whose call was answered."""
+    text = text_of(client, "run_sandbox", identifier=sandbox,
+                   commands=[{"shell": shell}], options=options)
+    return re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text)[0]
 
 
 def check_goes_on(client, sandbox, run):
@@ -71,27 +84,28 @@ def open_call(server, caller, watcher, sandbox, accept=BOTH, wait_ms=60_000,
 @pytest.mark.parametrize("options", [
     {"await_completion": True, "await_timeout_ms": 100},
     {"await_completion": False}])
-def test_a_cancel_of_an_answered_call_ends_nothing(caller, sandbox, options):
+def test_a_cancel_of_an_answered_call_ends_nothing(
+        caller, client, sandbox, options):
     request = caller.next_id
-    run = caller.start(sandbox, UNTIL_GO, **options)["run_id"]
+    run = begin(caller, sandbox, **options)
     caller.wait_state(run)
     cancel_request(caller, request)
     request = caller.next_id
-    caller.call("get_run", run_id=run, wait_ms=100)
+    assert "running" in text_of(caller, "get_run", run_id=run, wait_ms=100)
     cancel_request(caller, request)
-    check_goes_on(caller, sandbox, run)
+    check_goes_on(client, sandbox, run)
 
 
-def test_a_cancel_after_each_call_ends_nothing(caller, sandbox):
+def test_a_cancel_after_each_call_ends_nothing(caller, client, sandbox):
     """As OpenCode works: the run, a look at it, another run beside it."""
-    run = caller.start(sandbox, UNTIL_GO)["run_id"]
+    run = begin(caller, sandbox, await_completion=False)
     caller.wait_state(run)
     for _ in range(3):
         request = caller.next_id
-        assert caller.out(sandbox, "echo beside") == "beside\n"
+        begin(caller, sandbox, "echo beside")
         cancel_request(caller, request)
         cancel_request(caller, request)
-    check_goes_on(caller, sandbox, run)
+    check_goes_on(client, sandbox, run)
 
 
 def test_a_cancel_of_a_call_that_waits_ends_its_run(
@@ -103,22 +117,21 @@ def test_a_cancel_of_a_call_that_waits_ends_its_run(
 
 def test_a_cancel_in_another_session_ends_nothing(
         server, caller, client, sandbox):
-    client.initialize()
+    client.initialize()  # a session besides that of the call
     with open_call(server, caller, client, sandbox) as (_, run):
         cancel_request(client, 77)
         check_goes_on(client, sandbox, run)
 
 
 # A plain answer finds out that nobody is there when it is written.
-@pytest.mark.own()
+@pytest.mark.parametrize("caller", [LEGACY[0], LEGACY[-1]], indirect=True)
 @pytest.mark.parametrize("how", ["closes", "resets"])
 @pytest.mark.parametrize("accept, wait_ms", [
     ("application/json", 1_000), (BOTH, 60_000)])
 def test_a_client_that_hangs_up_ends_nothing(
-        server, caller, client, accept, wait_ms, how):
-    client.initialize()
-    client.run("box", "true")  # so that wait_ms is that of a warm sandbox
-    with open_call(server, caller, client, "box", accept, wait_ms,
+        server, caller, client, sandbox, accept, wait_ms, how):
+    client.run(sandbox, "true")  # so that wait_ms is that of a warm sandbox
+    with open_call(server, caller, client, sandbox, accept, wait_ms,
                    progressToken=1) as (sock, run):
         open_now = server.metric("sandboxd_connections")
         if how == "resets":
@@ -127,4 +140,4 @@ def test_a_client_that_hangs_up_ends_nothing(
         sock.close()
         wait_for(lambda: server.metric("sandboxd_connections") < open_now, 60,
                  "the server to see that the client is gone")
-        check_goes_on(client, "box", run)
+        check_goes_on(client, sandbox, run)
