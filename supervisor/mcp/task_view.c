@@ -104,6 +104,17 @@ task_view_created(const struct era_revision *rev, const struct mcp_task *task,
 	return o;
 }
 
+/* A whole result of its revision, as the tool's call would have been answered:
+ * the official package for tasks refuses one that does not say what it is. */
+static json_t *
+whole_result(const struct era_revision *rev, const struct mcp_task_end *end)
+{
+	json_t *result = content_tool_json(rev, end->content, end->outcome);
+
+	json_object_set_new(result, "resultType", json_string("complete"));
+	return result;
+}
+
 /* What the extension's task has beside the others' members. */
 static void
 put_end(json_t *o, const struct era_revision *rev, const struct mcp_task *task,
@@ -118,8 +129,7 @@ put_end(json_t *o, const struct era_revision *rev, const struct mcp_task *task,
 	else if ((task->status == MCP_TASK_COMPLETED ||
 		     task->status == MCP_TASK_FAILED) &&
 	    end->content != NULL)
-		json_object_set_new(o, "result",
-		    content_tool_json(rev, end->content, end->outcome));
+		json_object_set_new(o, "result", whole_result(rev, end));
 }
 
 json_t *

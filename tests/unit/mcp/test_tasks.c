@@ -556,7 +556,7 @@ TEST(a_task_of_the_extension_holds_what_it_came_to)
 	    ask_modern(g, "tasks/get", "{'taskId':'e'," DECLARED "}", 200, 0),
 	    "{'resultType':'complete','taskId':'e','status':'completed'," TIMES
 	    ",'ttlMs':null,'result':{'content':[{'type':'text','text':'e'}],"
-	    "'isError':true}}");
+	    "'isError':true,'resultType':'complete'}}");
 	expect_json(
 	    ask_modern(g, "tasks/get", "{'taskId':'f'," DECLARED "}", 200, 0),
 	    "{'resultType':'complete','taskId':'f','status':'failed'," TIMES
