@@ -1,8 +1,8 @@
 // drivers.mjs - the official clients, each kind with what tests ask of it
 //
 // A kind is {name, revision, way, open(url, how)}: way is what is between,
-// "http", or "stdio", which is the bridge; open connects to the MCP endpoint
-// and gives a driver:
+// "http", "sse", which is HTTP+SSE of 2024-11-05, or "stdio", which is the
+// bridge; open connects to the MCP endpoint and gives a driver:
 //   revision             what was negotiated
 //   tools()              all of the list
 //   call(name, arguments, options)
@@ -17,6 +17,8 @@ import assert from "node:assert/strict";
 import * as two from "@modelcontextprotocol/client";
 import * as stdioOfTwo from "@modelcontextprotocol/client/stdio";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SSEClientTransport } from
+  "@modelcontextprotocol/sdk/client/sse.js";
 import { StdioClientTransport } from
   "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from
@@ -45,6 +47,7 @@ function saying(Transport, revision) {
 
 const SDK1 = {
   http: StreamableHTTPClientTransport,
+  sse: SSEClientTransport,
   stdio: StdioClientTransport,
   transport: (Transport, revision) => saying(Transport, revision),
   newClient: () => new Client(WHO),
@@ -56,6 +59,7 @@ const SDK1 = {
 // Its transports as they are: with others it would not probe as programs do.
 const SDK2 = {
   http: two.StreamableHTTPClientTransport,
+  sse: two.SSEClientTransport,
   stdio: stdioOfTwo.StdioClientTransport,
   transport: (Transport) => Transport,
   newClient: (mode) =>
@@ -98,19 +102,20 @@ function driver(sdk, client, transport, revision) {
 // What each way's transport is made with.
 const ARGUMENTS = {
   http: (url, { sessionId }) => [new URL(url), { sessionId }],
+  sse: (url, { path }) => [new URL(path, url)],
   stdio: (url, { build }) => [{
     command: `${build}/mcp-sandboxd`, args: ["stdio"],
     env: { ...process.env, MCP_SANDBOXD_URL: url }, stderr: "inherit",
   }],
 };
 
-function kind(name, sdk, way, revision, mode) {
+function kind(name, sdk, way, revision, { mode, path } = {}) {
   return {
     name, revision, way,
     async open(url, how = {}) {
       const client = sdk.newClient(mode);
       const Transport = sdk.transport(sdk[way], revision);
-      const transport = new Transport(...ARGUMENTS[way](url, how));
+      const transport = new Transport(...ARGUMENTS[way](url, { path, ...how }));
       await client.connect(transport, { timeout: LIMIT_MS });
       const goesOn = how.sessionId !== undefined; // it did not initialize
       if (goesOn) transport.setProtocolVersion(revision);
@@ -120,8 +125,8 @@ function kind(name, sdk, way, revision, mode) {
   };
 }
 
-// Whether it has one that outlives its connection: from 2026-07-28 on there
-// are none, and the bridge's is its own.
+// Whether it has one that outlives its connection: that of HTTP+SSE is the
+// connection, from 2026-07-28 on there are none, and the bridge's is its own.
 export const hasSession = ({ way, revision }) =>
   way === "http" && revision < "2026";
 
@@ -132,9 +137,22 @@ export const takesUp = ({ revision }) => revision === "2025-11-25";
 export const KINDS = [
   ...["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"].map((revision) =>
     kind(`SDK 1, ${revision}`, SDK1, "http", revision)),
-  kind("SDK 2, legacy", SDK2, "http", "2025-11-25", "legacy"),
-  kind("SDK 2, auto", SDK2, "http", "2026-07-28", "auto"),
+  kind("SDK 2, legacy", SDK2, "http", "2025-11-25", { mode: "legacy" }),
+  kind("SDK 2, auto", SDK2, "http", "2026-07-28", { mode: "auto" }),
   ...["2024-11-05", "2025-11-25"].map((revision) =>
     kind(`SDK 1, stdio, ${revision}`, SDK1, "stdio", revision)),
-  kind("SDK 2, stdio, auto", SDK2, "stdio", "2026-07-28", "auto"),
+  kind("SDK 2, stdio, auto", SDK2, "stdio", "2026-07-28",
+    { mode: "auto" }),
+];
+
+const sse = (name, sdk, path, revision) => kind(
+  `${name}, HTTP+SSE at ${path}, ${revision}`, sdk, "sse", revision,
+  { path, mode: "legacy" });
+
+// Apart: the connection is all they have, so that a killed server ends them.
+export const SSE_KINDS = [
+  sse("SDK 1", SDK1, "/sse", "2024-11-05"),
+  sse("SDK 1", SDK1, "/mcp", "2024-11-05"),
+  sse("SDK 1", SDK1, "/sse", "2025-11-25"),
+  sse("SDK 2", SDK2, "/mcp", "2025-11-25"),
 ];

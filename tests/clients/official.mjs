@@ -4,7 +4,7 @@
 // told is read as a model reads it, from the text.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { KINDS, hasSession } from "./drivers.mjs";
+import { KINDS, SSE_KINDS, hasSession } from "./drivers.mjs";
 import { until, wanted } from "./server.mjs";
 import { runGroups } from "./tap.mjs";
 
@@ -157,4 +157,4 @@ function stepsOf(kind) {
   ];
 }
 
-await runGroups(KINDS.map((kind) => [kind.name, stepsOf(kind)]));
+await runGroups([...KINDS, ...SSE_KINDS].map((kind) => [kind.name, stepsOf(kind)]));
