@@ -122,9 +122,15 @@ def connects(entry, server, shell_env):
 
 @pytest.mark.parametrize("client", ["Any client", "Claude Desktop"])
 def test_the_official_client_connects(client, server, shell_env):
-    """By HTTP, and by mcp-sandboxd stdio for clients that start a command."""
-    parsed, = section(client)
-    connects(parsed["mcpServers"]["sandbox"], server, shell_env)
+    """By HTTP and HTTP+SSE, and by mcp-sandboxd stdio for clients that start
+    a command."""
+    for parsed in section(client):
+        connects(parsed["mcpServers"]["sandbox"], server, shell_env)
+
+
+def test_the_path_of_http_sse_is_there(server, shell_env):
+    assert "the one whose path is `/sse`" in read(PAGE)
+    connects({"type": "sse", "url": f"{SHOWN_AT}/sse"}, server, shell_env)
 
 
 def test_the_other_bridge_connects(server, shell_env):
