@@ -122,6 +122,19 @@ def test_a_result_comes_with_the_end_and_is_the_calls(session, place):
     assert result(session, task) == answer  # as often as one asks
 
 
+def test_a_result_has_the_form_that_the_call_asked_for(session, place):
+    task = session.rpc("tools/call", {
+        "name": "run_sandbox", "task": {},
+        "_meta": {"mcp-sandboxd/structured": True}, "arguments": {
+            "identifier": place,
+            "commands": [{"shell": "echo out; echo err >&2; exit 5"}]}})["task"]
+    plain = begin(session, place, "echo out")
+    command = result(session, task)["structuredContent"]["final"]["commands"][0]
+    assert command["stdout"] == "out\n" and command["stderr"] == "err\n"
+    assert command["exit_code"] == 5
+    assert "structuredContent" not in result(session, plain)
+
+
 def test_a_program_that_fails_completes_its_task(session, place):
     task = begin(session, place, "echo before; exit 3")
     answer = result(session, task)
