@@ -343,7 +343,7 @@ def test_a_row_says_who_asked(server, client, sandbox):
                    "identifier": sandbox, "commands": [{"shell": "true"}],
                    "options": {"await_completion": False}}}}
     _, headers, data = client.post(message)
-    run = re.search(rb'"run_id": ?"([0-9a-f-]{36})"', data)[1].decode()
+    run = re.search(rb"run ([0-9a-f-]{36}) has not ended", data)[1].decode()
     client.wait_end(run)
     row = server.run_row(run)
     assert row["principal"] == ""  # nobody: this server asks for no token
