@@ -62,6 +62,6 @@ int event_id_parse(const struct text_signer *s, const char *text,
 struct exchange_ids *event_ids_new(const struct text_signer *s,
     const struct event_id *id, struct principal *who);
 /* event_ids_progress - what the client is about to be told */
-void event_ids_progress(struct exchange_ids *ids, uint64_t progress);
+void event_ids_progress(struct exchange_ids *base, uint64_t progress);
 
 #endif

@@ -49,7 +49,7 @@ void listeners_on_get(struct mcp_exchange *x, const struct mcp_context *c);
 struct listen_stream;
 struct listen_stream *listeners_join(struct mcp_exchange *x,
     const struct mcp_context *c, void (*on_end)(void *arg), void *arg);
-void listeners_leave(struct listen_stream *s);
+void listeners_leave(struct listen_stream *t);
 /* listeners_watch - of an address that c->who may see; ERR_LIMIT */
 int listeners_watch(struct mcp *m, const struct mcp_context *c, const char *uri,
     struct err *e) MUSTCHECK;
