@@ -73,7 +73,8 @@ class Stream:
         return raw.request("tools/call", {
             "name": "run_sandbox", "arguments": {
                 "identifier": name, "commands": [{"shell": shell}]},
-            "_meta": {"progressToken": ident}}, ident)
+            "_meta": {"progressToken": ident,
+                      "mcp-sandboxd/structured": True}}, ident)
 
     def close(self):
         self.answer.close()
