@@ -70,7 +70,7 @@ INTERNAL_TEXTS = (
     "no definition may name the setting …",
     "a reader is in the way", "database: no row",
     "the sandbox is gone", "the sandbox has no such thing", "not found",
-    "the run is over", "a file of … bytes",
+    "the run is over", "a file of … bytes", "no such resource",
     "the engine has not answered yet",
     "… sandboxes are being made already: try again",
     "the sandbox is not wanted any more", "the worker is ending",
@@ -133,6 +133,13 @@ def texts_of(arguments_):
     return []
 
 
+def without_comments(source):
+    """The same lines; what opens a comment within a text opens none."""
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"|/\*.*?\*/', lambda f: f[0]
+                  if f[0][0] == '"' else re.sub(r"[^\n]", " ", f[0]),
+                  source, flags=re.S)
+
+
 def said():
     """{text: where} of all that a user can be told."""
     out = {}
@@ -142,8 +149,7 @@ def said():
             name = os.path.relpath(path, TOP)
             if name in INTERNAL:
                 continue
-            source = re.sub(r"/\*.*?\*/", lambda f: re.sub(
-                r"[^\n]", " ", f[0]), read(name), flags=re.S)
+            source = without_comments(read(name))
             for call in re.finditer(rf"\b{function}\(", source):
                 given = arguments(source, call.end())
                 if any(code in a for a in given[:2]

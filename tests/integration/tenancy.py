@@ -124,9 +124,10 @@ def requests(victim, run):
            "/api/v1/tokens/" + victim.token.split("_")[1])
 
 
-# Routes that take no id of anybody: what they say is the caller's own.
-OF_NOBODY = {"/mcp", "/healthz", "/readyz", "/metrics", "/",
-             "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets",
+# Routes that take no id of anybody: what they say is the caller's own; of a
+# stream of HTTP+SSE another's id is tried in test_sse_transport.py.
+OF_NOBODY = {"/mcp", "/sse", "/messages", "/healthz", "/readyz", "/metrics",
+             "/", "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets",
              "/api/v1/openapi.json",
              "/api/v1/runs", "/api/v1/stats", "/api/v1/export",
              "/api/v1/sandboxes", "/api/v1/webhooks"}

@@ -94,9 +94,8 @@ TEST(a_wrong_method_says_which_are_right)
 	fixture_expect("PUT", "/mcp", "", 405);
 	fixture_has("Allow: POST, DELETE, OPTIONS\r\n");
 	fixture_has("\"jsonrpc\":\"2.0\"");
-	fixture_expect("GET", "/mcp", "Accept: text/event-stream\r\n", 405);
-	fixture_has("Allow: POST, DELETE, OPTIONS\r\n");
 	fixture_expect("GET", "/mcp", "Accept: application/json\r\n", 405);
+	fixture_has("Allow: POST, DELETE, OPTIONS\r\n");
 	fixture_expect("GET", "/mcp", "", 405);
 	fixture_expect("HEAD", "/mcp", "", 405);
 }
