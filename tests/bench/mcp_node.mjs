@@ -1,10 +1,10 @@
 // mcp_node.mjs TOOLS - the official TypeScript server, to be measured beside
-// ours: Streamable HTTP with sessions and JSON answers, on Node's own HTTP
-// server.  TOOLS is a file with the result of tools/list that it answers.
-// Prints its URL; ends with its standard input.
+// ours: Streamable HTTP with sessions and JSON answers, on the SDK's own Express
+// application (which checks Host, as we do), as its examples have it.  TOOLS is
+// a file with the result of tools/list that it answers.  Prints its URL; ends
+// with its standard input.
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -12,6 +12,7 @@ import { pathToFileURL } from "node:url";
 const clients = createRequire(join(import.meta.dirname, "../clients/"));
 const sdk = (name) => import(pathToFileURL(
   clients.resolve(`@modelcontextprotocol/sdk/${name}`)));
+const { createMcpExpressApp } = await sdk("server/express.js");
 const { Server } = await sdk("server/index.js");
 const { StreamableHTTPServerTransport } = await sdk("server/streamableHttp.js");
 const { ListToolsRequestSchema } = await sdk("types.js");
@@ -32,11 +33,13 @@ async function begin() {
   return transport;
 }
 
-const http = createServer(async (request, response) => {
+const app = createMcpExpressApp();
+app.post("/mcp", async (request, response) => {
   const known = sessions.get(request.headers["mcp-session-id"]);
-  await (known ?? await begin()).handleRequest(request, response);
+  await (known ?? await begin())
+    .handleRequest(request, response, request.body);
 });
-http.listen(0, "127.0.0.1", () => {
+const http = app.listen(0, "127.0.0.1", () => {
   console.log(`http://127.0.0.1:${http.address().port}/mcp`);
 });
 process.stdin.resume().on("end", () => process.exit(0));
