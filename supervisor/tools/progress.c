@@ -299,7 +299,7 @@ progress_new(struct event_base *base, struct run *run, struct call *call)
 	p->call = call;
 	p->began_ms = p->printed_ms = clock_mono_ms();
 	p->silence = timer_new(base, silence_cb, p);
-	timer_set_ms(p->silence, PROGRESS_SILENCE_MS);
+	timer_set_ms(p->silence, PROGRESS_FIRST_MS);
 	if (run == NULL)
 		return p;
 	p->told = xcalloc(run->row.ncommands, sizeof(*p->told));

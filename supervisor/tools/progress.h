@@ -8,8 +8,10 @@
  *
  * When there was nothing to tell for PROGRESS_SILENCE_MS, it is told that the
  * call goes on: clients give up a call of which they hear nothing (decision
- * 104).  The number grows by one with such a note, so it may be a little more
- * than the bytes: it has to grow with each notification.
+ * 104).  The first time that is PROGRESS_FIRST_MS: what it is told in has an
+ * id, by which clients before MCP 2025-11-25, too, come back for the answer of
+ * a server that was killed.  The number grows by one with such a note, so it
+ * may be a little more than the bytes: it has to grow with each notification.
  */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
@@ -22,6 +24,7 @@
 #include "supervisor/store/store.h"
 
 #define PROGRESS_EVERY_MS 100
+#define PROGRESS_FIRST_MS 1000
 #define PROGRESS_SILENCE_MS 15000
 #define PROGRESS_TEXT_MAX                                                      \
 	(16u << 10) /* as JSON, beside words that say what is left out */

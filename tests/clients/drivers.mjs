@@ -130,9 +130,14 @@ function kind(name, sdk, way, revision, { mode, path } = {}) {
 export const hasSession = ({ way, revision }) =>
   way === "http" && revision < "2026";
 
+// Whether the client is given an id for its answer before there is anything to
+// say.  Others get one with the first progress that they asked for.
+export const isPrimed = ({ way, revision }) =>
+  way === "http" && revision === "2025-11-25";
+
 // Whether the client, or the bridge for it, takes an answer up again whose
 // connection was lost.
-export const takesUp = ({ revision }) => revision === "2025-11-25";
+export const takesUp = ({ revision }) => revision < "2026";
 
 export const KINDS = [
   ...["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"].map((revision) =>
