@@ -322,6 +322,9 @@ new_mcp(const struct front_parts *parts)
 	    .session_ttl_s = SESSION_TTL_S,
 	    .body_max = (size_t)conf_int(parts->conf, CONF_MAX_BODY_BYTES),
 	    .heartbeat_ms = parts->heartbeat_ms,
+	    .is_legacy_only =
+		strcmp(conf_str(parts->conf, CONF_MCP_NEWEST_REVISION),
+		    "2025-11-25") == 0,
 	};
 
 	return mcp_new(&config);

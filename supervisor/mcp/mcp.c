@@ -52,6 +52,7 @@ mcp_new(const struct mcp_config *config)
 	m->body_max = config->body_max;
 	m->heartbeat_ms = config->heartbeat_ms;
 	m->list_changes = config->list_changes;
+	m->is_legacy_only = config->is_legacy_only;
 	m->providers = providers;
 	m->nproviders = ARRAY_LEN(providers);
 	m->sessions = session_keeper_new(config->session_key,
@@ -600,6 +601,24 @@ handle_batch(struct visit *v)
 
 /* ---- a POST */
 
+/* A plain 400 makes a client that can do both fall back to initialize; the
+ * codes of 2026-07-28 would tell it to stay (its versioning page). */
+static bool
+is_beyond(const struct visit *v)
+{
+	const json_t *claim = era_claim(v->message.params);
+	const char *asked = claim != NULL ? json_string_value(claim) :
+					    v->http->protocol_version;
+
+	if (!v->m->is_legacy_only ||
+	    (claim == NULL && !era_is_modern(v->http->protocol_version)))
+		return false;
+	refuse_revision(v, MCP_SERVER_ERROR,
+	    "Unsupported protocol version: send initialize first",
+	    ERA_KIND_LEGACY, asked != NULL ? asked : "");
+	return true;
+}
+
 static void
 handle_message(struct visit *v)
 {
@@ -608,6 +627,8 @@ handle_message(struct visit *v)
 	    v->http->protocol_version};
 	struct era_answer a;
 
+	if (is_beyond(v))
+		return;
 	era_decide(&q, &a);
 	if (a.branch == ERA_REFUSED)
 		refuse(v, 400, a.code, a.message, NULL);

@@ -58,6 +58,9 @@ struct mcp_config {
 	uint32_t heartbeat_ms;      /* of silent event streams */
 	/* The lists of tools and prompts may change while it serves. */
 	bool list_changes;
+	/* Only revisions with an initialize are served: clients that speak
+	 * 2026-07-28 too are told to fall back. */
+	bool is_legacy_only;
 };
 struct mcp *mcp_new(const struct mcp_config *config);
 /* mcp_set_instructions - others, kept by pointer, for who comes from now on */

@@ -23,7 +23,7 @@ LIST_HEAD(batch_list, mcp_batch);
 struct mcp {
 	const char *name, *title, *version, *instructions; /* as configured */
 	size_t body_max;
-	bool list_changes;
+	bool list_changes, is_legacy_only;
 	struct session_keeper *sessions;
 	struct registry *registry;
 	struct prompts *prompts;

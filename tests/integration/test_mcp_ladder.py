@@ -547,3 +547,16 @@ def test_the_client_is_named_in_records(raw, client, sandbox):
     page = client.call("list_runs", identifier=sandbox, limit=1)
     row = raw.server.run_row(page["runs"][0]["run_id"])
     assert row["client"] == "modern/3"
+
+
+@pytest.mark.own(MCP_NEWEST_REVISION="2025-11-25")
+def test_the_newest_revision_may_be_left_out(raw):
+    for answer in (raw.modern("server/discover"), raw.modern("tools/list")):
+        error = answer.refuses(400, -32000, 7)
+        assert error["data"]["requested"] == "2026-07-28"
+        assert error["data"]["supported"] == list(LEGACY)
+    odd = {"io.modelcontextprotocol/protocolVersion": 5}
+    for body in (request("tools/list", meta=odd), request("ping", meta={})):
+        raw.post(body, "MCP-Protocol-Version: 2026-07-28").refuses(
+            400, -32000, 7)
+    raw.session("2025-11-25")
