@@ -861,7 +861,7 @@ number_of(double v)
 {
 	if (!isfinite(v))
 		return NULL;
-	return v == floor(v) && fabs(v) < 9007199254740992.0 ?
+	return fabs(v) < 9007199254740992.0 && v == (double)(json_int_t)v ?
 	    json_integer((json_int_t)v) :
 	    json_real(v);
 }
