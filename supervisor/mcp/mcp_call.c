@@ -883,11 +883,23 @@ progress_text(const struct mcp_call *c, const struct told *p)
 	return rpc_notification("notifications/progress", all);
 }
 
+#define WHOLE_MAX 9e18 /* of doubles, within 64 bits */
+
+static uint64_t
+rounded_up(double v)
+{
+	uint64_t whole = v > WHOLE_MAX ? (uint64_t)WHOLE_MAX :
+	    v > 0                      ? (uint64_t)v :
+					 0;
+
+	return (double)whole < v && v <= WHOLE_MAX ? whole + 1 : whole;
+}
+
 /* Whoever takes the answer up again is told of nothing below (offer.h). */
 static void
 note_for_resume(struct mcp_call *c, double done)
 {
-	uint64_t at = done > 0 ? (uint64_t)ceil(done) : 0;
+	uint64_t at = rounded_up(done);
 
 	if (c->resume == NULL)
 		return;
