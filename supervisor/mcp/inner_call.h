@@ -12,7 +12,8 @@
 #include "supervisor/mcp/mcp_call.h"
 
 struct inner_call;
-/* answer: {"result": ...} or {"error": ...}, borrowed */
+/* answer: {"result": ...} or {"error": ...}, borrowed; NULL: the client has
+ * cancelled the request of this id, and nothing was said */
 typedef void (*inner_call_cb)(const json_t *answer, void *arg);
 
 /* inner_call_start - of the context only who asks counts; id: of the request,

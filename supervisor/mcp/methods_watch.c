@@ -54,11 +54,12 @@ watched_cb(const json_t *answer, void *arg)
 {
 	struct subscribing *s = arg;
 	const json_t *error = json_object_get(answer, "error");
+	bool may = json_object_get(answer, "result") != NULL;
 	const struct mcp_context c = {
 	    .m = s->m, .session = &s->session, .who = s->who};
 	struct mcp_request *r = s->request;
 	struct err e;
-	int rc = error == NULL ? listeners_watch(s->m, &c, s->uri, &e) : 0;
+	int rc = may ? listeners_watch(s->m, &c, s->uri, &e) : 0;
 
 	s->question = NULL;
 	subscribing_free(s);
@@ -68,8 +69,10 @@ watched_cb(const json_t *answer, void *arg)
 		    js_text(error, "message"), json_object_get(error, "data"));
 	else if (rc != 0)
 		request_error(r, MCP_INVALID_PARAMS, e.msg, NULL);
-	else
+	else if (may)
 		request_result(r, NULL, "{}");
+	else /* its client cancelled it: no response */
+		request_drop(r);
 }
 
 /* params.uri; NULL: it is none, and r is refused */

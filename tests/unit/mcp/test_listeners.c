@@ -251,6 +251,24 @@ TEST(a_resource_that_may_not_be_seen_cannot_be_subscribed_to)
 	fake_clear(&a);
 }
 
+/* Nobody said then that it may be seen. */
+TEST(a_subscription_that_is_cancelled_before_its_answer_is_none)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SUBSCRIBE("x://late"), &a);
+	assert_non_null(a.exchange);
+	cancel(g, CANCEL("5"));
+	assert_int_equal(a.replies + a.ends, 1);
+	assert_int_equal(a.nevents, 0);
+	assert_null(a.body);
+	assert_false(mcp_is_watched(g->m));
+	mcp_call_no_resource(asking, "x://late");
+	assert_false(mcp_is_watched(g->m));
+	fake_clear(&a);
+}
+
 TEST(subscriptions_of_a_session_are_bounded)
 {
 	struct ground *g = *state;
