@@ -103,8 +103,11 @@ stream_prime(struct mcp_exchange *x, uint32_t retry_ms)
 static void
 stream_forget(struct mcp_exchange *x)
 {
-	if (x->is_streaming)
-		LIST_REMOVE(x, stream_link);
+	if (!x->is_streaming)
+		return;
+	if (x->m->next_stream == x)
+		x->m->next_stream = LIST_NEXT(x, stream_link);
+	LIST_REMOVE(x, stream_link);
 	x->is_streaming = false;
 }
 
@@ -116,6 +119,8 @@ end(struct mcp_exchange *x)
 
 	x->ended = true;
 	x->waiter = NULL;
+	if (x->m->next_exchange == x)
+		x->m->next_exchange = TAILQ_NEXT(x, link);
 	TAILQ_REMOVE(&x->m->exchanges, x, link);
 	if (w != NULL)
 		w->on_end(w);
@@ -309,14 +314,16 @@ exchange_watch(struct mcp_exchange *x)
 		x->ops->watch(x->handle);
 }
 
+/* An operation may find the client gone, and what ends then may be the next
+ * one, too: end and stream_forget keep the walks below out of it. */
 static void
 beat(struct mcp *m, uint64_t now_ms)
 {
 	const struct iovec comment[] = {PIECE(": \n\n")};
-	struct mcp_exchange *x, *next;
+	struct mcp_exchange *x = LIST_FIRST(&m->streams);
 
-	for (x = LIST_FIRST(&m->streams); x != NULL; x = next) {
-		next = LIST_NEXT(x, stream_link);
+	for (; x != NULL; x = m->next_stream) {
+		m->next_stream = LIST_NEXT(x, stream_link);
 		if (now_ms < x->last_ms + m->heartbeat_ms)
 			continue;
 		x->last_ms = now_ms;
@@ -331,14 +338,12 @@ void
 exchange_tick(struct mcp *m, uint64_t mono_ms)
 {
 	struct mcp_exchange *x = TAILQ_FIRST(&m->exchanges);
-	struct mcp_exchange *next;
 
 	for (; x != NULL && x->since_ms + STREAM_AFTER_MS <= mono_ms;
-	     x = next) {
-		exchange_pin(x);
+	     x = m->next_exchange) {
+		m->next_exchange = TAILQ_NEXT(x, link);
 		exchange_stream_open(x);
-		next = TAILQ_NEXT(x, link);
-		(void)exchange_unpin(x);
 	}
+	m->next_exchange = NULL;
 	beat(m, mono_ms);
 }

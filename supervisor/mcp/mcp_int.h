@@ -43,6 +43,8 @@ struct mcp {
 	void *task_arg;
 	struct exchange_list exchanges; /* not answered yet, oldest first */
 	struct stream_list streams;     /* of them, with an event stream */
+	/* While mcp_tick walks them: who comes next, if it does not end */
+	struct mcp_exchange *next_exchange, *next_stream;
 	struct batch_list batches;      /* not answered yet */
 	uint32_t heartbeat_ms;
 };

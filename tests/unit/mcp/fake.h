@@ -39,6 +39,7 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	unsigned int retry_ms;
 	int beats;                     /* comments that show life */
 	size_t pending;                /* what fake_pending_cb says */
+	bool leaves;                   /* as the next operation finds */
 	int watches;                   /* calls of watch */
 	struct mcp_exchange *exchange; /* as mcp_handle returned */
 	const struct fake_line *lines; /* of its request */
@@ -56,6 +57,18 @@ fake_reply_cb(void *handle, int status, const char *session_id,
 	a->body = body == NULL ? NULL : xstrndup(body, len);
 }
 
+/* The client is gone, and it is said from inside an operation. */
+static inline bool
+fake_has_left(struct fake_answer *a)
+{
+	bool left = a->leaves;
+
+	a->leaves = false;
+	if (left)
+		mcp_client_gone(a->exchange);
+	return left;
+}
+
 static inline void
 fake_start_cb(void *handle, const char *session_id)
 {
@@ -63,6 +76,7 @@ fake_start_cb(void *handle, const char *session_id)
 
 	a->starts++;
 	a->session = session_id == NULL ? NULL : xstrdup(session_id);
+	(void)fake_has_left(a);
 }
 
 /* The value of a field of the event; NULL: it has none.  The caller frees. */
@@ -118,10 +132,13 @@ static inline void
 fake_write_cb(void *handle, const struct iovec *pieces, int n)
 {
 	struct fake_answer *a = handle;
-	char *all = xcalloc(1, 1);
+	char *all;
 	size_t len;
 
 	assert_true(a->starts == 1 && a->ends == 0);
+	if (fake_has_left(a))
+		return;
+	all = xcalloc(1, 1);
 	for (int i = 0; i < n; i++) {
 		char *more = xasprintf("%s%.*s", all, (int)pieces[i].iov_len,
 		    (const char *)pieces[i].iov_base);

@@ -323,6 +323,24 @@ TEST(silence_is_broken)
 	assert_int_equal(p->stream.beats, 1);
 }
 
+/* What waits in the stream ends with it. */
+TEST(a_client_may_be_found_gone_when_silence_is_broken)
+{
+	struct place *p = *state;
+
+	begin(p, FAKE_INITIALIZE("2024-11-05"));
+	post(p, SLOW("5"), 202);
+	fake_progress(fake_held[0], 1, NULL);
+	assert_int_equal(p->stream.nevents, 2);
+	p->stream.leaves = true;
+	mcp_tick(p->m, clock_mono_ms() + FAKE_HEARTBEAT_MS);
+	assert_false(p->stream.leaves);
+	assert_true(mcp_call_base(fake_held[0])->canceled);
+	fake_done(fake_held[0], "late", NULL);
+	assert_int_equal(p->stream.nevents, 2);
+	post(p, PING, 404);
+}
+
 /* ---- on MCP_PATH */
 
 static void

@@ -519,6 +519,23 @@ TEST(an_address_that_takes_time_delays_the_acknowledgement)
 	fake_clear(&a);
 }
 
+/* Its question to the offer ends with it. */
+TEST(a_client_may_be_found_gone_when_its_stream_opens)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	listen_to(g, "{\"resourceSubscriptions\":[\"x://late\"]}", "", &a);
+	a.leaves = true;
+	mcp_tick(g->m, clock_mono_ms() + 2000);
+	assert_int_equal(a.starts, 1);
+	assert_false(a.leaves);
+	mcp_tick(g->m, clock_mono_ms() + 2000);
+	mcp_call_answer(asking, json_object());
+	assert_int_equal(a.nevents + a.ends, 0);
+	fake_clear(&a);
+}
+
 TEST(a_subscription_ends_with_a_result)
 {
 	struct ground *g = *state;
