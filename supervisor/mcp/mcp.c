@@ -440,7 +440,8 @@ handle_legacy(struct visit *v)
 	}
 	if (v->message.kind == RPC_NOTIFICATION)
 		on_notification(v);
-	exchange_reply(v->x, 202, NULL);
+	if (!v->x->ended) /* as a part of a stream it may have */
+		exchange_reply(v->x, 202, NULL);
 	/* Also one that nobody waits for is accepted. */
 	if (v->message.kind == RPC_RESPONSE)
 		on_response(v, v->http->body_len);

@@ -341,6 +341,34 @@ TEST(a_client_may_be_found_gone_when_silence_is_broken)
 	post(p, PING, 404);
 }
 
+static void
+tell_other_cb(struct call *call, void *arg)
+{
+	(void)call;
+	(void)arg;
+	fake_progress(fake_held[1], 1, NULL);
+}
+
+TEST(a_client_may_be_found_gone_while_its_notification_is_served)
+{
+	struct place *p = *state;
+
+	begin(p, FAKE_INITIALIZE("2024-11-05"));
+	post(p, SLOW("5"), 202);
+	post(p, SLOW("6"), 202);
+	call_hold(mcp_call_base(fake_held[0]), tell_other_cb, NULL);
+	p->stream.leaves = true;
+	post(p,
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+	    "\"params\":{\"requestId\":5}}",
+	    202);
+	assert_false(p->stream.leaves);
+	assert_true(mcp_call_base(fake_held[1])->canceled);
+	fake_done(fake_held[0], "late", NULL);
+	fake_done(fake_held[1], "late", NULL);
+	assert_int_equal(p->stream.nevents, 1);
+}
+
 /* ---- on MCP_PATH */
 
 static void
