@@ -18,12 +18,13 @@
 /* ---- resources/subscribe: when the offer has said that it may be seen */
 
 struct subscribing {
-	struct mcp_request *request;
+	struct mcp_request *request; /* NULL: its client left */
 	struct mcp *m;
 	struct session session;
 	struct principal *who;
 	char *uri;
-	struct inner_call *question; /* NULL: it is answered inside */
+	struct inner_call *question; /* NULL: inside inner_call_start */
+	json_t *answer;              /* that came inside, or NULL */
 };
 
 static void
@@ -32,13 +33,19 @@ subscribing_free(struct subscribing *s)
 	inner_call_drop(s->question);
 	principal_unref(s->who);
 	free(s->uri);
+	json_decref(s->answer);
 	free(s);
 }
 
+/* Inside inner_call_start s is still in use: on_subscribe frees it. */
 static void
 subscribing_on_lost(void *arg)
 {
-	subscribing_free(arg);
+	struct subscribing *s = arg;
+
+	s->request = NULL;
+	if (s->question != NULL)
+		subscribing_free(s);
 }
 
 static void
@@ -50,19 +57,21 @@ run_watch(struct mcp_call *call, void *arg)
 }
 
 static void
-watched_cb(const json_t *answer, void *arg)
+subscribing_end(struct subscribing *s)
 {
-	struct subscribing *s = arg;
+	AUTO(auto_json) json_t *answer = json_incref(s->answer);
 	const json_t *error = json_object_get(answer, "error");
-	bool may = json_object_get(answer, "result") != NULL;
+	bool may =
+	    s->request != NULL && json_object_get(answer, "result") != NULL;
 	const struct mcp_context c = {
 	    .m = s->m, .session = &s->session, .who = s->who};
 	struct mcp_request *r = s->request;
 	struct err e;
 	int rc = may ? listeners_watch(s->m, &c, s->uri, &e) : 0;
 
-	s->question = NULL;
 	subscribing_free(s);
+	if (r == NULL)
+		return;
 	if (error != NULL)
 		request_error(r,
 		    (int)json_integer_value(json_object_get(error, "code")),
@@ -73,6 +82,18 @@ watched_cb(const json_t *answer, void *arg)
 		request_result(r, NULL, "{}");
 	else /* its client cancelled it: no response */
 		request_drop(r);
+}
+
+static void
+watched_cb(const json_t *answer, void *arg)
+{
+	struct subscribing *s = arg;
+
+	s->answer = json_incref((json_t *)(uintptr_t)answer);
+	if (s->question == NULL) /* the offer may still read its address */
+		return;
+	s->question = NULL;
+	subscribing_end(s);
 }
 
 /* params.uri; NULL: it is none, and r is refused */
@@ -93,7 +114,6 @@ on_subscribe(struct mcp_request *r, const struct mcp_context *c)
 {
 	const char *uri = uri_of(r, c);
 	AUTO(auto_free) char *id = NULL;
-	struct inner_call *question;
 	struct subscribing *s;
 
 	if (uri == NULL)
@@ -106,9 +126,11 @@ on_subscribe(struct mcp_request *r, const struct mcp_context *c)
 	s->uri = xstrdup(uri);
 	id = xstrdup(r->id); /* r may be gone before its end */
 	request_hold(r, subscribing_on_lost, s);
-	question = inner_call_start(c, id, run_watch, s, watched_cb, s);
-	if (question != NULL) /* else s is gone */
-		s->question = question;
+	s->question = inner_call_start(c, id, run_watch, s, watched_cb, s);
+	if (s->question == NULL)
+		subscribing_end(s);
+	else if (s->request == NULL)
+		subscribing_free(s);
 }
 
 static void

@@ -65,10 +65,15 @@ subscription_free(struct subscription *s)
 	free(s);
 }
 
+/* Inside a question s is still in use: ask frees it. */
 static void
 on_lost(void *arg)
 {
-	subscription_free(arg);
+	struct subscription *s = arg;
+
+	s->request = NULL;
+	if (!s->is_asking)
+		subscription_free(s);
 }
 
 /* ---- what it is told */
@@ -137,6 +142,7 @@ ask_task(struct mcp_call *call, void *arg)
 	m->task_ops->get(call, q->text, m->task_arg);
 }
 
+/* s may be gone then, with its exchange. */
 static void
 ask(struct subscription *s, const char *text, mcp_call_run_cb run,
     inner_call_cb cb)
@@ -153,6 +159,8 @@ ask(struct subscription *s, const char *text, mcp_call_run_cb run,
 	s->is_asking = true;
 	s->question = inner_call_start(&c, s->id, run, &q, cb, s);
 	s->is_asking = false;
+	if (s->request == NULL)
+		subscription_free(s);
 }
 
 static void

@@ -16,6 +16,18 @@
 #define MODERN_CAN(method, members, can) MODERN_ALL(method, members, can, "")
 
 static struct mcp_call *asking; /* of an address that takes time */
+/* Whose client is found gone while the next thing is asked for. */
+static struct fake_answer *leaving;
+
+static void
+leave(void)
+{
+	struct fake_answer *a = leaving;
+
+	leaving = NULL;
+	if (a != NULL)
+		mcp_client_gone(a->exchange);
+}
 
 static void
 nothing_cb(struct mcp_call *c, const char *text, void *arg)
@@ -30,6 +42,7 @@ static void
 watch_cb(struct mcp_call *c, const char *uri, void *arg)
 {
 	(void)arg;
+	leave();
 	if (strcmp(uri, "x://late") == 0)
 		asking = c;
 	else if (strcmp(uri, "x://no") == 0)
@@ -51,6 +64,7 @@ task_cb(struct mcp_call *c, const char *id, void *arg)
 
 	(void)arg;
 	task_asked++;
+	leave();
 	if (strcmp(id, "none") == 0)
 		mcp_call_no_task(c, id);
 	else
@@ -87,6 +101,7 @@ listen_setup(void **state)
 	g->session = fake_session(g->m);
 	g->client = fake_client(g->session);
 	asking = NULL;
+	leaving = NULL;
 	task_asked = 0;
 	*state = g;
 	return 0;
@@ -396,6 +411,54 @@ TEST(the_server_may_end_before_its_streams)
 	fake_clear(&a);
 }
 
+/* ---- over HTTP+SSE: the stream is the session */
+
+static void
+post_to_stream(struct ground *g, const char *id, const char *body)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.route = MCP_ROUTE_MESSAGES;
+	c.stream = id;
+	fake_post(g->m, &c, body, &a);
+	assert_int_equal(a.status, 202);
+	fake_clear(&a);
+}
+
+static const char *
+open_duplex(struct ground *g, struct fake_answer *a)
+{
+	struct fake_client c = fake_client(NULL);
+	const char *id;
+
+	c.accept = "text/event-stream";
+	c.route = MCP_ROUTE_SSE;
+	c.messages = "m";
+	fake_http(g->m, "GET", &c, NULL, 0, a);
+	id = a->endpoint + strlen("m?sessionId=");
+	post_to_stream(g, id, FAKE_INITIALIZE("2024-11-05"));
+	return id;
+}
+
+TEST(a_client_may_be_found_gone_while_it_subscribes)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	const char *id = open_duplex(g, &a);
+
+	leaving = &a;
+	post_to_stream(g, id, SUBSCRIBE("x://a"));
+	assert_false(mcp_is_watched(g->m));
+	fake_clear(&a);
+	id = open_duplex(g, &a);
+	leaving = &a;
+	post_to_stream(g, id, SUBSCRIBE("x://late"));
+	mcp_call_answer(asking, json_object());
+	assert_false(mcp_is_watched(g->m));
+	fake_clear(&a);
+}
+
 /* ---- log messages */
 
 static void
@@ -579,6 +642,25 @@ TEST(tasks_are_told_of_with_their_state)
 	fake_expect_has(a.event[1], ID_META);
 	fake_expect_has(a.event[2], "\"taskId\":\"t2\"");
 	mcp_client_gone(a.exchange);
+	fake_clear(&a);
+}
+
+TEST(a_client_may_be_found_gone_while_a_state_is_asked_for)
+{
+	struct ground *g = *state;
+	struct fake_client c = fake_modern("subscriptions/listen", NULL);
+	struct fake_answer a;
+
+	fake_post(g->m, &c,
+	    MODERN_CAN("subscriptions/listen",
+		"\"notifications\":{\"taskIds\":[\"t1\",\"t2\"]},", CAN_TASKS),
+	    &a);
+	mcp_task_changed(g->m, fake_alice.tenant, "t1");
+	mcp_task_changed(g->m, fake_alice.tenant, "t2");
+	leaving = &a;
+	tick(g);
+	assert_int_equal(task_asked, 3);
+	assert_int_equal(a.nevents, 1);
 	fake_clear(&a);
 }
 
