@@ -103,6 +103,8 @@ duplex_free(struct duplex *d)
 		listeners_leave(d->listening);
 	while ((p = LIST_FIRST(&d->parts)) != NULL)
 		part_cancel(p);
+	if (d->is_initialized) /* no other stream will ever be its own */
+		listeners_end(d->m, d->session.id);
 	principal_unref(d->who);
 	free(d);
 }

@@ -45,7 +45,7 @@ struct mcp {
 	struct stream_list streams;     /* of them, with an event stream */
 	/* While mcp_tick walks them: who comes next, if it does not end */
 	struct mcp_exchange *next_exchange, *next_stream;
-	struct batch_list batches;      /* not answered yet */
+	struct batch_list batches; /* not answered yet */
 	uint32_t heartbeat_ms;
 };
 

@@ -459,6 +459,25 @@ TEST(a_client_may_be_found_gone_while_it_subscribes)
 	fake_clear(&a);
 }
 
+TEST(nothing_is_kept_for_a_session_whose_only_stream_has_closed)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	const char *id = open_duplex(g, &a);
+
+	post_to_stream(g, id, SUBSCRIBE("x://a"));
+	assert_true(mcp_is_watched(g->m));
+	mcp_client_gone(a.exchange);
+	assert_false(mcp_is_watched(g->m));
+	fake_clear(&a);
+	id = open_duplex(g, &a);
+	post_to_stream(g, id, SUBSCRIBE("x://a"));
+	mcp_drain(g->m);
+	assert_int_equal(a.ends, 1);
+	assert_false(mcp_is_watched(g->m));
+	fake_clear(&a);
+}
+
 /* ---- log messages */
 
 static void
