@@ -7,7 +7,7 @@
  *	   +---- ended; idle too long, or nothing of it is to be kept ---+
  *
  * A session costs memory only while it is known.  Of a principal so many idle
- * ones are, and so many bytes of addresses: the one that is idle longest is
+ * ones are, and so many bytes of subscriptions: the one that is idle longest is
  * forgotten first.
  */
 #include "supervisor/mcp/listeners.h"
@@ -23,7 +23,7 @@ struct listen_holder { /* a principal, while any session of its is known */
 	struct hash_entry by_who;
 	struct principal *who;
 	unsigned int nsessions;
-	size_t bytes; /* of addresses */
+	size_t bytes; /* of its sessions' watchers */
 	unsigned int nidle;
 	TAILQ_HEAD(, listen_session) idle; /* longest first */
 };

@@ -18,10 +18,11 @@
 #include "supervisor/mcp/provider.h"
 #include "supervisor/mcp/watches.h"
 
-#define LISTENERS_STREAMS 4            /* of a session */
-#define LISTENERS_IDLE_MS 600000       /* it is known without a stream */
-#define LISTENERS_IDLE_MAX 1024        /* such sessions of a principal */
-#define LISTENERS_BYTES_MAX (1u << 20) /* of addresses of a principal */
+#define LISTENERS_STREAMS 4      /* of a session */
+#define LISTENERS_IDLE_MS 600000 /* it is known without a stream */
+#define LISTENERS_IDLE_MAX 1024  /* such sessions of a principal */
+/* Of a principal's subscriptions in sessions (struct watcher's bytes) */
+#define LISTENERS_BYTES_MAX (1u << 20)
 
 enum listen_list {
 	LISTEN_TOOLS,

@@ -38,7 +38,8 @@ struct subscription {
 	char *id;        /* JSON text */
 	json_t *subject; /* that, as a value */
 	struct inner_call *question;
-	json_t *uris, *tasks; /* asked for, in order; arrays */
+	/* Asked for, in order; arrays, and NULL once acknowledged */
+	json_t *uris, *tasks;
 	size_t nuris, ntasks; /* of them, those that were looked at */
 	json_t *agreed;       /* NULL: acknowledged */
 	json_t *due;          /* ids of tasks to be told of: an object */
@@ -238,6 +239,9 @@ acknowledge(struct subscription *s)
 	json_t *params = json_pack("{s:o}", "notifications", s->agreed);
 
 	s->agreed = NULL;
+	json_decref(s->uris);
+	json_decref(s->tasks);
+	s->uris = s->tasks = NULL;
 	subscription_send(
 	    s, "notifications/subscriptions/acknowledged", params);
 }

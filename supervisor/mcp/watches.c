@@ -124,6 +124,12 @@ watch_find(const struct watcher *w, const struct watched *t)
 	return NULL;
 }
 
+static size_t
+bytes_of(const char *text)
+{
+	return strlen(text) + WATCH_COST;
+}
+
 static void
 watch_free(struct watches *ws, struct watch *v)
 {
@@ -132,7 +138,7 @@ watch_free(struct watches *ws, struct watch *v)
 	LIST_REMOVE(v, of_watcher);
 	TAILQ_REMOVE(&v->watched->all, v, of_watched);
 	v->watcher->n--;
-	v->watcher->bytes -= strlen(t->text);
+	v->watcher->bytes -= bytes_of(t->text);
 	ws->n--;
 	free(v);
 	watched_check(ws, t);
@@ -151,6 +157,11 @@ watches_add(struct watches *ws, struct watcher *w, enum watch_kind kind,
 	if (w->n >= WATCHES_MAX)
 		return err_set(e, ERR_LIMIT,
 		    "%d subscriptions are there already: end one", WATCHES_MAX);
+	if (w->bytes + bytes_of(text) > WATCHER_BYTES_MAX)
+		return err_set(e, ERR_LIMIT,
+		    "the subscriptions of this session or stream have %u KiB "
+		    "of addresses: end some",
+		    WATCHER_BYTES_MAX >> 10);
 	t = watched_get(ws, &key);
 	v = xcalloc(1, sizeof(*v));
 	v->watcher = w;
@@ -158,7 +169,7 @@ watches_add(struct watches *ws, struct watcher *w, enum watch_kind kind,
 	LIST_INSERT_HEAD(&w->all, v, of_watcher);
 	TAILQ_INSERT_HEAD(&t->all, v, of_watched);
 	w->n++;
-	w->bytes += strlen(text);
+	w->bytes += bytes_of(text);
 	ws->n++;
 	return 0;
 }

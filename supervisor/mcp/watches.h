@@ -13,8 +13,10 @@
 #include "common/err.h"
 #include "common/principal.h"
 
-#define WATCHES_MAX 256     /* of a watcher */
-#define WATCH_TEXT_MAX 2048 /* bytes */
+#define WATCHES_MAX 256                /* of a watcher */
+#define WATCH_TEXT_MAX 2048            /* bytes */
+#define WATCH_COST 200                 /* bytes beside the text, about */
+#define WATCHER_BYTES_MAX (128u << 10) /* of both, of a watcher */
 
 enum watch_kind {
 	WATCH_RESOURCE, /* its text is an address */
@@ -30,7 +32,7 @@ struct watcher {
 	/* May end the watcher. */
 	void (*tell)(struct watcher *w, enum watch_kind kind, const char *text);
 	LIST_HEAD(, watch) all;
-	size_t n, bytes;
+	size_t n, bytes; /* bytes: texts, and WATCH_COST for each */
 };
 
 struct watches *watches_new(void);

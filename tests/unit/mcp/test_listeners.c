@@ -299,7 +299,11 @@ TEST(subscriptions_of_a_session_are_bounded)
 	ask(g, SUBSCRIBE("x://new"));
 }
 
-TEST(addresses_of_a_principal_are_bounded)
+/* Of so long addresses, x://NN before them. */
+#define PER_SESSION                                                            \
+	((int)(WATCHER_BYTES_MAX / (WATCH_TEXT_MAX - 20 + 6 + WATCH_COST)))
+
+TEST(addresses_of_a_session_and_of_a_principal_are_bounded)
 {
 	struct ground *g = *state;
 	char *name = xcalloc(1, WATCH_TEXT_MAX + 1), *body;
@@ -307,21 +311,22 @@ TEST(addresses_of_a_principal_are_bounded)
 
 	memset(name, 'n', WATCH_TEXT_MAX - 20);
 	/* Sessions without a stream give room to newer ones. */
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 20; i++) {
 		char *session = fake_session(g->m);
 		struct fake_client c = fake_client(session);
 
-		for (int k = 0; k < 250; k++) {
+		for (int k = 0; k <= PER_SESSION; k++) {
 			body = xasprintf(ASK("resources/subscribe",
-					     "{\"uri\":\"x://%d%s\"}"),
+					     "{\"uri\":\"x://%02d%s\"}"),
 			    k, name);
-			fake_ask(g->m, &c, body, 200, 0);
+			fake_ask(g->m, &c, body, 200,
+			    k < PER_SESSION ? 0 : MCP_INVALID_PARAMS);
 			free(body);
 		}
 		free(session);
 	}
-	assert_true(watches_count(listeners_watches(g->m)) <
-	    LISTENERS_BYTES_MAX / (WATCH_TEXT_MAX - 20));
+	assert_int_equal(watches_count(listeners_watches(g->m)),
+	    LISTENERS_BYTES_MAX / WATCHER_BYTES_MAX * PER_SESSION);
 	body = xasprintf(
 	    ASK("resources/subscribe", "{\"uri\":\"%s%s\"}"), name, name);
 	fake_post(g->m, &g->client, body, &a);
