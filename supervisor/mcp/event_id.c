@@ -60,6 +60,13 @@ put_part(uint8_t *p, size_t at, const void *part, size_t n)
 	return at + 1 + n;
 }
 
+/* With the zeros behind n bytes. */
+static size_t
+padded(size_t n)
+{
+	return (n + SIGNED_MAC_LEN + 2) / 3 * 3 - SIGNED_MAC_LEN;
+}
+
 void
 event_id_format(const struct text_signer *s, struct event_id *id,
     const struct principal *who, int64_t now_s, char out[EVENT_ID_TEXT_MAX + 1])
@@ -79,8 +86,7 @@ event_id_format(const struct text_signer *s, struct event_id *id,
 	n = put_part(p, n, id->token, id->ntoken);
 	n = put_part(p, n, id->request, strlen(id->request));
 	n = put_part(p, n, id->progress_token, strlen(id->progress_token));
-	n = (n + SIGNED_MAC_LEN + 2) / 3 * 3 - SIGNED_MAC_LEN;
-	signed_text_make(s, domain, p, n, who, out);
+	signed_text_make(s, domain, p, padded(n), who, out);
 }
 
 /* What we wrote once is read without a doubt, but never beyond n. */
@@ -107,6 +113,7 @@ get_text(const uint8_t *p, size_t n, size_t *at, char *out, size_t max)
 	return true;
 }
 
+/* And nothing behind them but the zeros. */
 static bool
 get_parts(const uint8_t *p, size_t n, struct event_id *id)
 {
@@ -115,7 +122,8 @@ get_parts(const uint8_t *p, size_t n, struct event_id *id)
 	return get_text(p, n, &at, id->tool, REGISTRY_NAME_MAX) &&
 	    get_part(p, n, &at, id->token, MCP_TOKEN_MAX, &id->ntoken) &&
 	    get_text(p, n, &at, id->request, EVENT_ID_PART_MAX) &&
-	    get_text(p, n, &at, id->progress_token, EVENT_ID_PART_MAX);
+	    get_text(p, n, &at, id->progress_token, EVENT_ID_PART_MAX) &&
+	    padded(at) == n;
 }
 
 int
