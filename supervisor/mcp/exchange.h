@@ -13,7 +13,8 @@
  * An exchange ends once; after that the transport's ops are not called for
  * it, and it is freed as soon as nobody on the stack uses it (exchange_pin).
  * It knows neither JSON-RPC nor what its waiter does: a request is one
- * (request.h); a batch of them would be another.
+ * (request.h), a batch of them another (batch.h), and so are streams that wait
+ * for no answer (listeners.c, duplex.c).
  *
  * Each operation of the transport may find the client gone: then the transport
  * calls mcp_client_gone from inside.

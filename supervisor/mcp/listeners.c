@@ -15,9 +15,8 @@
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
+#include "supervisor/mcp/level.h"
 #include "supervisor/mcp/offer.h"
-
-#define LEVEL_UNSET (-1)
 
 struct listen_holder { /* a principal, while any session of its is known */
 	struct hash_entry by_who;
@@ -41,7 +40,7 @@ struct listen_session {
 	TAILQ_ENTRY(listen_session) link; /* streaming, or idle */
 	TAILQ_ENTRY(listen_session) own;  /* idle: its holder's */
 	uint64_t idle_since_ms;
-	int level;
+	int level;     /* enum mcp_level, or LEVEL_NONE */
 	uint64_t told; /* in which round */
 };
 TAILQ_HEAD(session_list, listen_session);
@@ -208,7 +207,7 @@ session_get(const struct mcp_context *c)
 	s->watcher.tenant = c->who->tenant;
 	s->watcher.tell = session_tell_watched;
 	memcpy(s->id, c->session->id, SESSION_ID_LEN);
-	s->level = LEVEL_UNSET;
+	s->level = LEVEL_NONE;
 	TAILQ_INIT(&s->streams);
 	s->holder = holder_get(ls, c->who);
 	s->holder->nsessions++;
@@ -222,7 +221,7 @@ session_get(const struct mcp_context *c)
 static void
 session_check(struct listen_session *s)
 {
-	if (s->nstreams == 0 && s->watcher.n == 0 && s->level == LEVEL_UNSET)
+	if (s->nstreams == 0 && s->watcher.n == 0 && s->level == LEVEL_NONE)
 		session_forget(s);
 }
 
@@ -369,7 +368,7 @@ listeners_level(const struct mcp *m, const uint8_t session[SESSION_ID_LEN])
 {
 	const struct listen_session *s = session_find(m->listeners, session);
 
-	return s == NULL ? LEVEL_UNSET : s->level;
+	return s == NULL ? LEVEL_NONE : s->level;
 }
 
 static void

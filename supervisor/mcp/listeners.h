@@ -58,7 +58,7 @@ void listeners_unwatch(
     struct mcp *m, const struct mcp_context *c, const char *uri);
 void listeners_set_level(
     struct mcp *m, const struct mcp_context *c, enum mcp_level level);
-/* listeners_level - enum mcp_level, or -1: it asked for no messages */
+/* listeners_level - enum mcp_level, or LEVEL_NONE (level.h) */
 int listeners_level(const struct mcp *m, const uint8_t session[SESSION_ID_LEN]);
 /* listeners_end - the session has: its streams end */
 void listeners_end(struct mcp *m, const uint8_t session[SESSION_ID_LEN]);

@@ -182,7 +182,8 @@ struct mcp_http {
  * claim of 2026-07-28 in the body: its envelope 400 -32602, its revision 400
  * -32022, headers that disagree 400 -32020, unknown method 404 -32601.  Else
  * no session 400 -32000, unknown session 404 -32001, bad version header 400,
- * GET takes an answer up again (resume.h), else 405, DELETE ends the session.
+ * GET takes an answer up again (resume.h) or listens (listeners.h), and is 405
+ * without a session, DELETE ends the session.
  * Notifications 202.
  */
 struct mcp_exchange *mcp_handle(struct mcp *m, const struct mcp_http *http,

@@ -1,8 +1,8 @@
 /*
- * methods_resources.c - resources/list, templates/list, read, and subscriptions
+ * methods_resources.c - resources/list, templates/list and read
  *
  * Which resources there are only the offer knows; the templates are listed
- * here.
+ * here.  Subscriptions are methods_watch.c's and subscriptions.c's.
  */
 #include "supervisor/mcp/provider.h"
 

@@ -2,8 +2,8 @@
  * provider.h - who answers which methods
  *
  * A provider is a table of methods, each with the revisions it belongs to.
- * Which providers there are is a list in mcp.c; to add one (resources, prompts,
- * tasks) is a file with its table and a line in that list.
+ * Which providers there are is a list in mcp.c; to add one is a file with its
+ * table and a line in that list.
  */
 #ifndef MCP_PROVIDER_H
 #define MCP_PROVIDER_H

@@ -3,8 +3,9 @@
  *
  * Until 2025-11-25 a question is a JSON-RPC request of ours on the event stream
  * of the request that it is asked for.  Its response is a POST of its own in
- * the same session, and is known by its id, which nobody guesses.  A set is
- * all questions of one request: it has its answers when the last one came.
+ * the same session, and is known by both: another session's answer to an id
+ * that it guessed is nobody's.  A set is all questions of one request: it has
+ * its answers when the last one came.
  *
  *	question_set_new --- question_set_send
  *	       |
