@@ -225,7 +225,9 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 		c->progress_token = xstrdup(with->message->progress_token);
 	c->client_can = with->client_can;
 	c->body_len = with->body_len;
-	if (era_has(c->rev, ERA_STATELESS)) {
+	/* Of more bytes it is not asked, and so has no answers. */
+	if (era_has(c->rev, ERA_STATELESS) &&
+	    with->body_len <= MCP_ASK_BODY_MAX) {
 		c->given_answers = json_incref(
 		    json_object_get(with->message->params, "inputResponses"));
 		c->given_state = json_incref(
