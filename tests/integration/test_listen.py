@@ -7,6 +7,7 @@ import pytest
 
 import raw
 from client import wait_for
+from tenants import Tenant
 
 STREAM = "Accept: text/event-stream"
 
@@ -116,3 +117,19 @@ def test_places_are_given_back(server, opened):
             (t := opened(line, STREAM, *fields)).status == 200 and t,
             10, "a place")
         s.close()
+
+
+@pytest.mark.own
+def test_streams_end_with_the_token_that_opened_them(server, opened):
+    acme = Tenant(server, "acme")
+    key = raw.bearer(acme.token)
+    streams = [
+        opened("GET /mcp", STREAM, *raw.session(server, token=acme.token)),
+        opened("GET /sse", STREAM, *key), listen(opened, {}, *key)]
+    assert [s.status for s in streams] == [200] * 3
+    wait_for(lambda: acme.used()["streams"] == 3, 10, "three streams")
+    server.ctl("token", "revoke", acme.token.split("_")[1])
+    for s in streams:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            s.answer.read()  # ends; the socket's time limit says otherwise
+    assert acme.used()["streams"] == 0
