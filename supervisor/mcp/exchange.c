@@ -122,6 +122,7 @@ end(struct mcp_exchange *x)
 	if (x->m->next_exchange == x)
 		x->m->next_exchange = TAILQ_NEXT(x, link);
 	TAILQ_REMOVE(&x->m->exchanges, x, link);
+	stream_forget(x);
 	if (w != NULL)
 		w->on_end(w);
 }
@@ -144,6 +145,30 @@ open_stream(struct mcp_exchange *x, const char *session_id)
 		stream_open(x, session_id);
 }
 
+static int
+take_place(struct mcp_exchange *x, struct err *e)
+{
+	if (x->has_place)
+		return 0;
+	if (x->ops->stream_take != NULL &&
+	    x->ops->stream_take(x->handle, e) != 0)
+		return e->code;
+	x->has_place = true;
+	return 0;
+}
+
+/* Whether the answer ends a stream, be it one that begins with it: who takes
+ * one and gets no message has an empty one, if there may be one more. */
+static bool
+ends_stream(struct mcp_exchange *x, const char *text)
+{
+	struct err e;
+
+	return x->is_streaming || (x->forms & ACCEPT_JSON) == 0 ||
+	    (text == NULL && exchange_takes_stream(x) &&
+		take_place(x, &e) == 0);
+}
+
 static void
 stream_last(struct mcp_exchange *x, const char *session_id, const char *text)
 {
@@ -153,7 +178,6 @@ stream_last(struct mcp_exchange *x, const char *session_id, const char *text)
 	if (x->ended)
 		return;
 	end(x);
-	stream_forget(x);
 	x->ops->stream_end(x->handle);
 }
 
@@ -169,8 +193,7 @@ exchange_answer(
 {
 	x->waiter = NULL;
 	exchange_pin(x);
-	if (x->is_streaming || (x->forms & ACCEPT_JSON) == 0 ||
-	    (text == NULL && exchange_takes_stream(x)))
+	if (ends_stream(x, text))
 		stream_last(x, session_id, text);
 	else
 		send_reply(x, text == NULL ? 202 : 200, session_id, text);
@@ -191,20 +214,7 @@ exchange_abandon(struct mcp_exchange *x)
 {
 	exchange_pin(x);
 	end(x);
-	stream_forget(x);
 	(void)exchange_unpin(x);
-}
-
-static int
-take_place(struct mcp_exchange *x, struct err *e)
-{
-	if (x->has_place)
-		return 0;
-	if (x->ops->stream_take != NULL &&
-	    x->ops->stream_take(x->handle, e) != 0)
-		return e->code;
-	x->has_place = true;
-	return 0;
 }
 
 int
@@ -300,7 +310,6 @@ exchange_hang_up(struct mcp_exchange *x, uint32_t retry_ms)
 		stream_prime(x, retry_ms);
 	if (hangs_up && !x->ended) {
 		end(x);
-		stream_forget(x);
 		x->ops->stream_end(x->handle);
 	}
 	(void)exchange_unpin(x);

@@ -40,6 +40,8 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	int beats;                     /* comments that show life */
 	size_t pending;                /* what fake_pending_cb says */
 	bool leaves;                   /* as the next operation finds */
+	bool is_full;                  /* there may be no stream more */
+	int takes;                     /* calls of stream_take */
 	int watches;                   /* calls of watch */
 	struct mcp_exchange *exchange; /* as mcp_handle returned */
 	const struct fake_line *lines; /* of its request */
@@ -69,11 +71,21 @@ fake_has_left(struct fake_answer *a)
 	return left;
 }
 
+static inline int
+fake_take_cb(void *handle, struct err *e)
+{
+	struct fake_answer *a = handle;
+
+	a->takes++;
+	return a->is_full ? err_set(e, ERR_QUOTA, "no stream more") : 0;
+}
+
 static inline void
 fake_start_cb(void *handle, const char *session_id)
 {
 	struct fake_answer *a = handle;
 
+	assert_int_equal(a->takes, 1);
 	a->starts++;
 	a->session = session_id == NULL ? NULL : xstrdup(session_id);
 	(void)fake_has_left(a);
@@ -181,6 +193,7 @@ fake_watch_cb(void *handle)
 }
 
 static const struct mcp_transport_ops fake_ops = {.reply = fake_reply_cb,
+    .stream_take = fake_take_cb,
     .stream_start = fake_start_cb,
     .stream_write = fake_write_cb,
     .stream_pending = fake_pending_cb,

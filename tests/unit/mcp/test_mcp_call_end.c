@@ -75,6 +75,21 @@ TEST(a_cancelled_call_of_a_json_client_ends_without_a_body)
 	fake_clear(&a);
 }
 
+TEST(a_cancelled_call_that_may_have_no_stream_ends_without_one)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	hold(0, end_cb, fake_held[0]);
+	a.is_full = true;
+	cancel(g, CANCEL("5"));
+	assert_int_equal(a.takes, 1);
+	assert_int_equal(a.status, 202);
+	assert_null(a.body);
+	fake_clear(&a);
+}
+
 TEST(who_asks_late_about_a_cancel_is_told_at_once)
 {
 	struct ground *g = *state;
