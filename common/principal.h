@@ -39,6 +39,15 @@ struct principal {
 	char subject[PRINCIPAL_SUBJECT_MAX + 1];
 };
 
+/* principal_is_same - the same subject of the same tenant, be it of another
+ * object or with another role */
+static inline bool
+principal_is_same(const struct principal *a, const struct principal *b)
+{
+	return tenant_id_is_equal(a->tenant, b->tenant) &&
+	    strcmp(a->subject, b->subject) == 0;
+}
+
 /* principal_new - with one reference, the caller's; names are copied and must
  * fit (our bug otherwise: the process ends) */
 struct principal *principal_new(struct tenant_id tenant,

@@ -310,9 +310,7 @@ duplex_find(const struct mcp *m, const char *id, const struct principal *who)
 					   hashmap_key_text(id), is_duplex, id),
 	    struct duplex, by_id);
 
-	return d != NULL && !d->is_ending &&
-		tenant_id_is_equal(d->who->tenant, who->tenant) &&
-		strcmp(d->who->subject, who->subject) == 0 ?
+	return d != NULL && !d->is_ending && principal_is_same(d->who, who) ?
 	    d :
 	    NULL;
 }

@@ -105,12 +105,8 @@ session_find(const struct listeners *ls, const uint8_t *id)
 static bool
 is_holder(const struct hash_entry *en, const void *key)
 {
-	const struct listen_holder *h =
-	    HASH_OF(en, const struct listen_holder, by_who);
-	const struct principal *who = key;
-
-	return tenant_id_is_equal(h->who->tenant, who->tenant) &&
-	    strcmp(h->who->subject, who->subject) == 0;
+	return principal_is_same(
+	    HASH_OF(en, const struct listen_holder, by_who)->who, key);
 }
 
 static struct listen_holder *

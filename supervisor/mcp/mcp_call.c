@@ -107,11 +107,8 @@ call_find(struct mcp *m, const struct call_key *key)
 static bool
 is_who(const struct hash_entry *en, const void *key)
 {
-	const struct caller *o = HASH_OF(en, const struct caller, by_who);
-	const struct principal *who = key;
-
-	return tenant_id_is_equal(o->who->tenant, who->tenant) &&
-	    strcmp(o->who->subject, who->subject) == 0;
+	return principal_is_same(
+	    HASH_OF(en, const struct caller, by_who)->who, key);
 }
 
 static struct caller *
