@@ -61,8 +61,9 @@ subscribing_end(struct subscribing *s)
 {
 	AUTO(auto_json) json_t *answer = json_incref(s->answer);
 	const json_t *error = json_object_get(answer, "error");
-	bool may =
-	    s->request != NULL && json_object_get(answer, "result") != NULL;
+	bool ended = session_has_ended(s->m->sessions, &s->session);
+	bool may = !ended && s->request != NULL &&
+	    json_object_get(answer, "result") != NULL;
 	const struct mcp_context c = {
 	    .m = s->m, .session = &s->session, .who = s->who};
 	struct mcp_request *r = s->request;
@@ -72,7 +73,10 @@ subscribing_end(struct subscribing *s)
 	subscribing_free(s);
 	if (r == NULL)
 		return;
-	if (error != NULL)
+	if (ended)
+		request_error(
+		    r, MCP_SESSION_NOT_FOUND, "Session not found", NULL);
+	else if (error != NULL)
 		request_error(r,
 		    (int)json_integer_value(json_object_get(error, "code")),
 		    js_text(error, "message"), json_object_get(error, "data"));

@@ -208,6 +208,12 @@ forget_first(struct session_keeper *k)
 	free(s);
 }
 
+bool
+session_has_ended(const struct session_keeper *k, const struct session *s)
+{
+	return is_ended(k, s->id);
+}
+
 void
 session_end(struct session_keeper *k, const struct session *s, int64_t now_s)
 {

@@ -60,6 +60,8 @@ int session_open(struct session_keeper *k, const char *text,
  * is like no other, and it has no name; client as for session_issue */
 void session_of_request(struct session *out, const struct era_revision *rev,
     const char *client, unsigned int client_can);
+/* session_has_ended - by session_end, since it was opened */
+bool session_has_ended(const struct session_keeper *k, const struct session *s);
 /* session_end - it is not found from now on.  At most SESSION_ENDED_MAX are
  * remembered; beyond that the one that ended first is forgotten. */
 void session_end(

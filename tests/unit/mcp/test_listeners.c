@@ -284,6 +284,21 @@ TEST(a_subscription_that_is_cancelled_before_its_answer_is_none)
 	fake_clear(&a);
 }
 
+TEST(a_session_that_ended_meanwhile_subscribes_nothing)
+{
+	struct ground *g = *state;
+	struct fake_answer a, d;
+
+	fake_post(g->m, &g->client, SUBSCRIBE("x://late"), &a);
+	fake_http(g->m, "DELETE", &g->client, NULL, 0, &d);
+	assert_int_equal(d.status, 204);
+	mcp_call_answer(asking, json_object());
+	fake_expect(&a, 200, MCP_SESSION_NOT_FOUND);
+	assert_false(mcp_is_watched(g->m));
+	fake_clear(&a);
+	fake_clear(&d);
+}
+
 TEST(subscriptions_of_a_session_are_bounded)
 {
 	struct ground *g = *state;
