@@ -48,8 +48,8 @@ add_use(struct buf *b, const struct conf *conf)
 	    (long long)conf_int(conf, CONF_DEFAULT_TTL_SECONDS));
 	if (conf_bool(conf, CONF_DEFAULT_AWAIT_COMPLETION))
 		(void)buf_printf(b,
-		    " run_sandbox waits %lld s for the end; a run that takes "
-		    "longer goes on:",
+		    " Both wait %lld s for the end; a run that takes longer "
+		    "goes on:",
 		    (long long)conf_int(conf, CONF_DEFAULT_AWAIT_TIMEOUT_MS) /
 			1000);
 	else

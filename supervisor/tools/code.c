@@ -222,7 +222,7 @@ executed(const struct code_call *c, const struct store_run *row,
 	return o;
 }
 
-/* A task takes its place, unless there is no room for one. */
+/* Where a task may, it takes the place of this, if there is room for one. */
 static void
 code_goes_on(
     struct code_call *c, const struct run *r, const struct log_digest *d)
@@ -260,7 +260,9 @@ execute_again_cb(struct again *a, enum wait_outcome outcome,
 {
 	struct code_call *c = (struct code_call *)a->t;
 
-	if (outcome != WAIT_IS_OVER)
+	if (outcome == WAIT_TIMED_OUT)
+		code_goes_on(c, a->wait.run, d);
+	else if (outcome != WAIT_IS_OVER)
 		code_error(c, "ExecutionError", why->msg);
 	else if (again_never_began(a, row) != 0)
 		code_error(c, "DockerException", row->error);
@@ -280,7 +282,6 @@ execute_on_resume(struct tool_call *t, const void *token, size_t n)
 		return;
 	}
 	c->took_crlf = said.bits != 0;
-	said.until_ms = AGAIN_TO_ITS_END;
 	again_start(&c->again, t, &said, RUN_MERGED, execute_again_cb);
 }
 
@@ -309,6 +310,16 @@ unsupported(struct code_call *c, const char *language)
 	buf_clear(&text);
 }
 
+/* Clients give up a call after a minute, and cancel it.  Whoever reads JSON
+ * knows the compatible tool, which answers with the end alone. */
+static bool
+waits_to_end(const struct tool_call *t)
+{
+	return tool_tasks_asked(t) ||
+	    (!tool_tasks_may(t) &&
+		(tool_is_structured(t) || tool_form(t) == TOOL_TEXT_JSON));
+}
+
 static void
 execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 {
@@ -334,14 +345,14 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 		code_error(c, "ExecutionError", e.msg);
 		return;
 	}
-	if (tool_tasks_may(&c->t))
+	if (!waits_to_end(&c->t))
 		c->t.call->deadline_ms = clock_mono_ms() +
 		    (uint64_t)conf_int(
 			core_conf(core), CONF_DEFAULT_AWAIT_TIMEOUT_MS);
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
-	again_set(
-	    &c->t, &r->row.uuid, AGAIN_TO_ITS_END, c->took_crlf ? 1 : 0, "");
+	again_set(&c->t, &r->row.uuid, again_until(c->t.call->deadline_ms),
+	    c->took_crlf ? 1 : 0, "");
 	tool_tasks_run(&c->t, r, c->took_crlf ? 1 : 0);
 	core_turn(core);
 	/* Behind RUN_START: the worker does not wait for the digest. */

@@ -118,6 +118,9 @@ void tool_tell_sandbox(struct tool_call *t, const struct sandbox *sb);
 
 /* tool_stream_max - bytes of a stream that a result holds */
 size_t tool_stream_max(const struct tool_call *t);
+/* tool_is_structured - its result has structured content: it was asked for, by
+ * the call or a setting.  Several clients give their model nothing else then */
+bool tool_is_structured(const struct tool_call *t);
 /* tool_form - of the text of its result */
 enum tool_text_form tool_form(const struct tool_call *t);
 /* tool_page_key - SIPHASH_KEY_BYTES that sign cursors of output */

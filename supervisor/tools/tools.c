@@ -186,9 +186,8 @@ tool_waits(struct tool_call *t)
 		t->waiting = progress_new(core_base(t->core), NULL, t->call);
 }
 
-/* Several clients give their model nothing else where it is there. */
-static bool
-wants_structured(const struct tool_call *t)
+bool
+tool_is_structured(const struct tool_call *t)
 {
 	return t->is_structured ||
 	    conf_bool(core_conf(t->core), CONF_TOOL_STRUCTURED);
@@ -222,7 +221,7 @@ finish(struct tool_call *t, json_t *result)
 
 		mcp_content_image(content, im->data, im->n, im->type);
 	}
-	if (wants_structured(t))
+	if (tool_is_structured(t))
 		mcp_content_structured(content, result);
 	else
 		json_decref(result);
@@ -249,7 +248,7 @@ images_read_cb(void *arg)
 void
 tool_result_of(struct tool_call *t, json_t *result, const struct store_run *row)
 {
-	if (tool_form(t) == TOOL_TEXT_TRANSCRIPT && !wants_structured(t))
+	if (tool_form(t) == TOOL_TEXT_TRANSCRIPT && !tool_is_structured(t))
 		t->images = images_read(
 		    t->core, t->call->who->tenant, row, images_read_cb, t);
 	if (t->images == NULL) {

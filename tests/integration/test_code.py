@@ -1,4 +1,6 @@
 """The interpreter's three tools."""
+import re
+
 import pytest
 
 
@@ -108,3 +110,42 @@ def test_other_code_is_taken_byte_by_byte(client, ready):
     assert "note" not in out
     view = client.call("get_run", run_id=out["run_id"])
     assert "note" not in view["commands"][0]
+
+
+@pytest.fixture
+def quick(make_server):
+    """A server whose calls wait for a moment."""
+    def make(**env):
+        return make_server(env={"DEFAULT_AWAIT_TIMEOUT_MS": "700", **env})
+
+    return make
+
+
+def test_code_that_takes_longer_goes_on_and_get_run_has_the_rest(quick):
+    client = quick().client()
+    client.call("initialize_sandbox")
+    text = client.text(
+        "execute_code", language="bash",
+        code="echo one; until [ -e go ]; do sleep 0.1; done; echo two")
+    run = re.match("run ([0-9a-f-]{36}) has not ended yet; call get_run "
+                   "with this run_id", text)[1]
+    assert "\none\n" in text and "two" not in text
+    client.run("default", "touch go")
+    end = client.text("get_run", run_id=run, wait_ms=45000)
+    assert end.startswith("run %s completed\n" % run)
+    assert "one\ntwo\n" in end
+
+
+@pytest.mark.parametrize("env", [{}, {"TOOL_TEXT": "json"},
+                                 {"TOOL_STRUCTURED": "true"}])
+def test_programs_get_the_end_alone(quick, env):
+    client = quick(**env).client()
+    ask = client.shown if env else client.tool
+    ask("initialize_sandbox")
+    result = ask("execute_code", language="bash",
+                 code="echo one; sleep 2; echo two")
+    text = result["content"][0]["text"]
+    assert "two" in text and "not ended" not in text
+    if "TOOL_TEXT" not in env:
+        assert result["structuredContent"]["status"] == "success"
+        assert result["structuredContent"]["output"] == "one\ntwo\n"

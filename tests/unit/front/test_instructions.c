@@ -54,7 +54,7 @@ TEST(the_first_sentence_is_whole_where_least_is_shown)
 TEST(it_names_the_calls_and_no_option_that_is_the_default)
 {
 	expect(NULL, "call get_run with its run_id", true);
-	expect(NULL, "run_sandbox waits 25 s for the end", true);
+	expect(NULL, "Both wait 25 s for the end", true);
 	expect(NULL, "await_completion", false);
 }
 
