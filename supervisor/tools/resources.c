@@ -367,14 +367,15 @@ on_watch(struct mcp_call *call, const char *uri, void *arg)
 static json_t *
 line_of(const struct history_line *l)
 {
+	AUTO(auto_free)
+	char *says = xasprintf("%s in %s: %s", run_state_word(l->state),
+	    l->identifier, l->command);
 	char id[UUID_TEXT_LEN + 1];
 
 	uuid_format(&l->uuid, id);
 	return json_pack("{s:o, s:o, s:o, s:s}", "uri",
 	    json_sprintf(ROOT "%s", id), "name", json_sprintf("run %s", id),
-	    "description",
-	    json_sprintf("%s in %s: %s", run_state_word(l->state),
-		l->identifier, l->command),
+	    "description", js_string_bytes(says, strlen(says), NULL),
 	    "mimeType", "application/json");
 }
 
@@ -478,6 +479,9 @@ resources_free(struct resources *all)
 
 		LIST_REMOVE(r, link);
 		r->call = NULL;
+		/* Its run goes before the threads do. */
+		lookup_close(r->lookup);
+		r->lookup = NULL;
 		if (!r->is_away)
 			(void)reading_free(r);
 		mcp_call_error(call, MCP_INTERNAL_ERROR,

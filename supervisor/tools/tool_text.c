@@ -48,6 +48,8 @@ struct layout {
 	size_t lines;   /* of these */
 	size_t message; /* bytes of an error */
 	size_t left;    /* bytes of a process's command line */
+	const char *line; /* the first one: its reason is not said again */
+	bool has_ended; /* the run: what has not begun will not */
 	bool is_cut;    /* some output is left out */
 	bool has_left;  /* processes are left running */
 };
@@ -311,6 +313,14 @@ take_stream(const json_t *o, const char *name, struct shown *s)
 
 /* ---- commands */
 
+static const char *
+status_word(const json_t *c, const struct layout *at)
+{
+	const char *word = js_text(c, "status");
+
+	return at->has_ended && strcmp(word, "queued") == 0 ? "not run" : word;
+}
+
 static void
 add_end(struct buf *b, const json_t *c, const struct layout *at)
 {
@@ -321,8 +331,10 @@ add_end(struct buf *b, const json_t *c, const struct layout *at)
 	json_int_t code = json_integer_value(json_object_get(c, "exit_code"));
 	json_int_t signal = json_integer_value(json_object_get(c, "signal"));
 
+	if (error[0] != '\0' && strstr(at->line, error) != NULL)
+		error = "";
 	if (reason[0] == '\0')
-		(void)buf_printf(b, "%.40s\n", js_text(c, "status"));
+		(void)buf_printf(b, "%.40s\n", status_word(c, at));
 	else if (strcmp(reason, "exit") == 0)
 		(void)buf_printf(b, "exit code %lld\n", (long long)code);
 	else if (strcmp(reason, "signal") == 0)
@@ -835,6 +847,15 @@ run_of(const json_t *result)
 	return json_is_object(final) ? final : result;
 }
 
+static bool
+run_has_ended(const json_t *run)
+{
+	const char *state = js_text(run, "state");
+
+	return state[0] != '\0' && strcmp(state, "queued") != 0 &&
+	    strcmp(state, "running") != 0;
+}
+
 /* The calls that give what is not here, once. */
 static void
 add_calls(struct buf *b, const json_t *result, const struct layout *at)
@@ -865,6 +886,8 @@ write_all(struct buf *b, const char *line, const json_t *result,
 	const size_t n = json_array_size(commands);
 	struct buf artifacts;
 
+	at->line = line;
+	at->has_ended = run_has_ended(run);
 	at->is_cut = false;
 	at->has_left = false;
 	(void)buf_printf(b, "%s\n", line);

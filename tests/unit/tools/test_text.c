@@ -89,6 +89,24 @@ TEST(several_commands_are_numbered_and_each_end_is_told)
 	    "command 4: canceled\n");
 }
 
+TEST(a_reason_is_told_once_and_what_was_not_run_is_not_queued)
+{
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'failed','error':"
+	    "'command 0 could not start: x: not found','commands':["
+	    "{'end_reason':'start_failed','error':'x: not found'},"
+	    "{'status':'queued'}]}",
+	    "run ID failed: command 0 could not start: x: not found\n"
+	    "command 0: ended by start_failed\n"
+	    "command 1: not run\n");
+	expect_of(&tool_get_run,
+	    "{'run_id':'ID','state':'running','commands':["
+	    "{'status':'running'},{'status':'queued'}]}",
+	    "run ID running\n"
+	    "command 0: running\n"
+	    "command 1: queued\n");
+}
+
 TEST(what_the_memory_limit_killed_is_told_where_it_ends_well)
 {
 	expect_of(&tool_get_run,
