@@ -431,7 +431,7 @@ int store_blob_begin(
 int store_blob_commit(struct store_log *l, uint32_t file,
     struct tenant_id tenant, const uint8_t sha256[32], struct err *e) MUSTCHECK;
 void store_blob_abort(struct store_log *l, uint32_t file);
-/* store_blob_read - a descriptor, or ERR_NOTFOUND */
+/* store_blob_read - a descriptor, or ERR_NOTFOUND; on any thread */
 int store_blob_read(struct store *s, struct tenant_id tenant,
     const uint8_t sha256[32], struct err *e) MUSTCHECK;
 

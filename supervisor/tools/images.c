@@ -10,13 +10,16 @@
 #include "supervisor/tools/picture.h"
 
 struct candidate {
-	int fd;
+	uint8_t sha256[32];
 	char *name;
 	size_t size;
 };
 
 struct images {
 	struct thread_job job; /* first */
+	struct store *store;   /* the thread opens them: calls that wait for
+				* it are many, and descriptors are few */
+	struct tenant_id tenant;
 	struct candidate look[IMAGES_LOOKED_AT];
 	size_t nlook;
 	struct images_item found[IMAGES_MAX]; /* the thread's, until done */
@@ -29,11 +32,8 @@ struct images {
 static void
 images_destroy(struct images *im)
 {
-	for (size_t i = 0; i < im->nlook; i++) {
-		if (im->look[i].fd >= 0)
-			(void)close(im->look[i].fd);
+	for (size_t i = 0; i < im->nlook; i++)
 		free(im->look[i].name);
-	}
 	for (size_t i = 0; i < im->n; i++) {
 		free(im->found[i].name);
 		free(im->found[i].data);
@@ -43,16 +43,23 @@ images_destroy(struct images *im)
 
 /* ---- on a thread */
 
-/* All of it; NULL: it is not as long as it was said to be. */
+/* All of it; NULL: it is not as long as it was said to be, or gave room to
+ * newer ones. */
 static uint8_t *
-read_whole(const struct candidate *c)
+read_whole(const struct images *im, const struct candidate *c)
 {
-	uint8_t *p = xmalloc(c->size);
+	struct err e;
+	AUTO(auto_close)
+	int fd = store_blob_read(im->store, im->tenant, c->sha256, &e);
+	uint8_t *p;
 	size_t got = 0;
 	ssize_t n = 1;
 
+	if (fd < 0)
+		return NULL;
+	p = xmalloc(c->size);
 	for (; got < c->size && n > 0; got += n > 0 ? (size_t)n : 0)
-		n = pread(c->fd, p + got, c->size - got, (off_t)got);
+		n = pread(fd, p + got, c->size - got, (off_t)got);
 	if (got == c->size)
 		return p;
 	free(p);
@@ -62,7 +69,7 @@ read_whole(const struct candidate *c)
 static bool
 take(struct images *im, struct candidate *c)
 {
-	struct images_item one = {.data = read_whole(c), .n = c->size};
+	struct images_item one = {.data = read_whole(im, c), .n = c->size};
 
 	if (one.data != NULL)
 		one.type = picture_type(one.data, one.n);
@@ -132,15 +139,13 @@ may_be_picture(const struct store_artifact *a)
 }
 
 static void
-add_candidate(struct images *im, struct store *store, struct tenant_id tenant,
-    const struct store_artifact *a)
+add_candidate(struct images *im, const struct store_artifact *a)
 {
-	struct err e;
-	int fd = store_blob_read(store, tenant, a->sha256, &e);
+	struct candidate *c = &im->look[im->nlook++];
 
-	if (fd >= 0) /* else it gave room to newer ones */
-		im->look[im->nlook++] =
-		    (struct candidate){fd, xstrdup(a->path), (size_t)a->size};
+	memcpy(c->sha256, a->sha256, sizeof(c->sha256));
+	c->name = xstrdup(a->path);
+	c->size = (size_t)a->size;
 }
 
 struct images *
@@ -156,10 +161,12 @@ images_read(struct core *core, struct tenant_id tenant,
 			im = xcalloc(1, sizeof(*im));
 		if (im->nlook == IMAGES_LOOKED_AT)
 			break;
-		add_candidate(im, core_store(core), tenant, &row->artifacts[i]);
+		add_candidate(im, &row->artifacts[i]);
 	}
 	if (im == NULL)
 		return NULL;
+	im->store = core_store(core);
+	im->tenant = tenant;
 	im->cb = cb;
 	im->arg = arg;
 	im->is_reading = true;

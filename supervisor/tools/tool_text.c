@@ -44,14 +44,14 @@
 
 /* How much of a kind may be shown of one. */
 struct layout {
-	size_t part;    /* bytes of a head or a tail of output */
-	size_t lines;   /* of these */
-	size_t message; /* bytes of an error */
-	size_t left;    /* bytes of a process's command line */
+	size_t part;      /* bytes of a head or a tail of output */
+	size_t lines;     /* of these */
+	size_t message;   /* bytes of an error */
+	size_t left;      /* bytes of a process's command line */
 	const char *line; /* the first one: its reason is not said again */
-	bool has_ended; /* the run: what has not begun will not */
-	bool is_cut;    /* some output is left out */
-	bool has_left;  /* processes are left running */
+	bool has_ended;   /* the run: what has not begun will not */
+	bool is_cut;      /* some output is left out */
+	bool has_left;    /* processes are left running */
 };
 
 /* ---- names and messages, in a line with others */
