@@ -221,7 +221,8 @@ restart_summary(const json_t *o, struct buf *line)
 {
 	const json_t *sandbox = json_object_get(o, "sandbox");
 
-	(void)buf_printf(line, "restarted %.40s: it is empty now, in container %.100s",
+	(void)buf_printf(line,
+	    "restarted %.40s: it is empty now, in container %.100s",
 	    js_text(sandbox, "identifier"), js_text(sandbox, "name"));
 }
 
