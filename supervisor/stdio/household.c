@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -158,15 +159,26 @@ household_stop(struct household *h)
 
 /* ---- public */
 
-/* By its directory's descriptor: a path may be longer than sun_path. */
+/* By its directory's descriptor: a path may be longer than sun_path.  Whoever
+ * owns the directory could put a socket there, and be asked in place of a
+ * server of ours. */
 static int
 open_dir(struct household *h, const char *data_dir, struct err *e)
 {
+	struct stat st;
+
 	if (fd_mkdir_all(data_dir, DIR_MODE, e) != 0)
 		return err_wrap(e, "DATA_DIR");
 	h->dir = open(data_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (h->dir == -1)
 		return err_errno(e, "DATA_DIR: open %s", data_dir);
+	if (fstat(h->dir, &st) != 0)
+		return err_errno(e, "DATA_DIR: %s", data_dir);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return err_set(e, ERR_POLICY,
+		    "DATA_DIR: %s belongs to uid %u: name a directory of your "
+		    "own",
+		    data_dir, (unsigned int)st.st_uid);
 	(void)snprintf(h->socket_path, sizeof(h->socket_path),
 	    "/proc/self/fd/%d/" LAYOUT_ADMIN, h->dir);
 	return 0;

@@ -755,6 +755,15 @@ def test_a_server_that_cannot_start_is_told_to_the_client(make_private):
     assert any("instance is damaged" in n for n in b.log)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory away")
+def test_a_directory_of_another_user_is_not_asked(make_private):
+    make_private.data.mkdir()
+    os.chown(make_private.data, 65534, 65534)
+    b = make_private()
+    assert b.ended() == 78
+    assert any("belongs to uid 65534" in n for n in b.log)
+
+
 def test_with_tenants_the_admin_socket_is_for_administration(
         make_server, make_bridge):
     server = make_server(env={"BIND": "none"}, wait=None)
