@@ -118,10 +118,19 @@ on_get(struct mcp_call *call, const json_t *arguments, void *arg)
 	struct buf b;
 	json_t *text;
 
-	buf_init(&b, PROMPT_MAX);
+	buf_init(&b, 0); /* it is not longer than twice the request */
 	add_filled(&b, p->text, arguments);
 	if (js_text(arguments, last_argument(p))[0] != '\0')
 		add_filled(&b, p->more, arguments);
+	if (buf_len(&b) > PROMPT_MAX) {
+		buf_clear(&b);
+		mcp_call_error(call, MCP_INVALID_PARAMS,
+		    "the prompt would have more than 1 MiB: put the text into "
+		    "a "
+		    "file of the sandbox",
+		    NULL);
+		return;
+	}
 	text = js_string_bytes(buf_data(&b), buf_len(&b), NULL);
 	buf_clear(&b);
 	mcp_call_answer(call,

@@ -1,5 +1,6 @@
 """What is offered beside tools: resources, prompts and completion."""
 import base64
+import itertools
 import json
 import uuid
 
@@ -168,6 +169,19 @@ def test_a_prompt_that_cannot_be_filled_in_is_refused(client, params):
     assert why.value.code == -32602
 
 
+def test_a_prompt_is_whole_or_refused(client):
+    for size, is_whole in ((900000, True), (1100000, False)):
+        ask = {"name": "run_code", "arguments": {
+            "language": "sh", "code": "x" * size}}
+        if is_whole:
+            text = json.dumps(client.rpc("prompts/get", ask))
+            assert "x" * size in text
+            continue
+        with pytest.raises(McpError) as why:
+            client.rpc("prompts/get", ask)
+        assert why.value.code == -32602 and "1 MiB" in str(why.value)
+
+
 def test_values_are_completed(client, sandbox):
     run = left(client, sandbox, "one.txt", b"1")
     prompt = {"type": "ref/prompt", "name": "run_code"}
@@ -181,6 +195,50 @@ def test_values_are_completed(client, sandbox):
         ["one.txt"]
     assert complete(client, file, "path", "o")["values"] == []
     assert complete(client, prompt, "code", "p")["values"] == []
+
+
+def test_who_cancels_or_leaves_ends_nothing_but_its_own(
+        client, server, sandbox):
+    run = client.run(
+        sandbox, "head -c 1000000 /dev/zero > /artifacts/zero",
+        "for i in 1 2 3 4 5 6 7 8 9; do head -c 100000 /dev/urandom >"
+        " /artifacts/$i.png; done")["run_id"]
+    uri = f"sandbox://runs/{run}"
+    file = {"type": "ref/resource", "uri": "sandbox://runs/{run_id}"}
+    asked = [("resources/read", {"uri": uri}),
+             ("resources/read", {"uri": uri + "/output"}),
+             ("resources/read", {"uri": uri + "/artifacts/zero"}),
+             ("resources/list", {}), ("tasks/list", {}),
+             ("completion/complete", {
+                 "ref": file, "argument": {"name": "run_id", "value": "0"}}),
+             ("tools/call", {"name": "get_run", "arguments": {
+                 "run_id": run}}),
+             ("tasks/get", {"taskId": run})] * 4
+    ids = itertools.count(1000)
+    for leave in (True, False):
+        open_ones = []
+        for method, params in asked:
+            body = {"jsonrpc": "2.0", "id": next(ids), "method": method,
+                    "params": params}
+            sock = server.send(
+                "POST /mcp", "Content-Type: application/json",
+                "Accept: application/json, text/event-stream",
+                f"Mcp-Session-Id: {client.session}",
+                "MCP-Protocol-Version: 2025-11-25",
+                body=json.dumps(body).encode())
+            if leave:
+                sock.close()
+                continue
+            open_ones.append(sock)
+            client.post({"jsonrpc": "2.0", "method":
+                         "notifications/cancelled",
+                         "params": {"requestId": body["id"]}})
+        for sock in open_ones:
+            sock.close()
+    # Its own bytes follow, and its run stands.
+    content = read(client, uri + "/artifacts/zero")
+    assert base64.b64decode(content["blob"]) == bytes(1000000)
+    assert client.call("get_run", run_id=run)["state"] == "completed"
 
 
 @pytest.mark.own
