@@ -192,12 +192,29 @@ record_view(const struct store_run *row, enum sched_wait waits)
 	return o;
 }
 
+/* Of no use to a model, and what it reads may go anywhere. */
+static void
+drop_addresses(json_t *o)
+{
+	static const char *const left_out[] = {
+	    "address", "session", "request_id", "span_id", "parent_span_id"};
+
+	for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
+		json_object_del(o, left_out[i]);
+}
+
+json_t *
+record_for_model(const struct store_run *row, enum sched_wait waits)
+{
+	json_t *o = record_view(row, waits);
+
+	drop_addresses(o);
+	return o;
+}
+
 void
 record_add(json_t *o, const struct store_run *row)
 {
-	/* Of no use to a model. */
-	static const char *const left_out[] = {
-	    "address", "session", "request_id", "span_id", "parent_span_id"};
 	AUTO(auto_json) json_t *more = json_object();
 	const char *key;
 	json_t *value;
@@ -205,8 +222,7 @@ record_add(json_t *o, const struct store_run *row)
 
 	add_times(more, row);
 	add_asker(more, row);
-	for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
-		json_object_del(more, left_out[i]);
+	drop_addresses(more);
 	set_text(more, "language", row->language);
 	set_known(more, "exit_code", row->exit_code);
 	if (has_ended(row->state))

@@ -18,6 +18,8 @@ struct core;
 /* record_view - all of it, with its commands; what was asked for is cut as in
  * view.h when it is long */
 json_t *record_view(const struct store_run *row, enum sched_wait waits);
+/* record_for_model - the same without whence it was asked for */
+json_t *record_for_model(const struct store_run *row, enum sched_wait waits);
 /* record_options - with which it was run, as run_sandbox has them; null when
  * they are not known */
 json_t *record_options(uint32_t options);

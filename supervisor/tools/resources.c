@@ -233,7 +233,7 @@ static void
 show_run(struct resource_reading *r)
 {
 	AUTO(auto_json)
-	json_t *o = record_view(r->found.row, run_waits_for(r->found.run));
+	json_t *o = record_for_model(r->found.row, run_waits_for(r->found.run));
 	AUTO(auto_free) char *text = js_dump(o);
 
 	reading_done(r, "application/json", "text", json_string(text));

@@ -50,6 +50,7 @@ def test_a_run_is_read_with_its_output(client, sandbox):
     assert record["mimeType"] == "application/json"
     record = json.loads(record["text"])
     assert record["run_id"] == run and record["state"] == "failed"
+    assert not {"address", "session", "request_id"} & set(record)
     output = read(client, f"sandbox://runs/{run}/output")
     assert output["mimeType"] == "text/plain"
     assert "to be read" in output["text"] and run in output["text"]
