@@ -144,7 +144,7 @@ TEST(interim_answers_have_the_bound_of_headers)
 	assert_int_equal(r.rc, ERR_LIMIT);
 }
 
-/* A byte of an endless answer, whenever the loop turns. */
+/* A byte of an endless answer, once that has begun, whenever the loop turns. */
 static void
 trickle_cb(evutil_socket_t fd, short what, void *arg)
 {
@@ -152,7 +152,7 @@ trickle_cb(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (f->engine.nconns > 0)
+	if (f->engine.nconns > 0 && f->engine.asked > 0)
 		(void)bufferevent_write(f->engine.conns[0], "x", 1);
 }
 
