@@ -116,6 +116,7 @@ on_get(struct mcp_call *call, const json_t *arguments, void *arg)
 {
 	const struct prompt_text *p = arg;
 	struct buf b;
+	struct err e;
 	json_t *text;
 
 	buf_init(&b, 0); /* it is not longer than twice the request */
@@ -124,11 +125,10 @@ on_get(struct mcp_call *call, const json_t *arguments, void *arg)
 		add_filled(&b, p->more, arguments);
 	if (buf_len(&b) > PROMPT_MAX) {
 		buf_clear(&b);
-		mcp_call_error(call, MCP_INVALID_PARAMS,
+		(void)err_set(&e, ERR_INVAL,
 		    "the prompt would have more than 1 MiB: put the text into "
-		    "a "
-		    "file of the sandbox",
-		    NULL);
+		    "a file of the sandbox");
+		mcp_call_error(call, MCP_INVALID_PARAMS, e.msg, NULL);
 		return;
 	}
 	text = js_string_bytes(buf_data(&b), buf_len(&b), NULL);
