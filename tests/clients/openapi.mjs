@@ -35,7 +35,7 @@ function ask(where, method, path, headers = {}, body = undefined) {
         headers: answer.headers, bytes: Buffer.concat(parts) });
       answer.on("data", (part) => {
         parts.push(part);
-        if (path.startsWith("/api/v1/events") &&
+        if (method === "GET" && !path.startsWith("/mcp/events") &&
             answer.headers["content-type"] === "text/event-stream") {
           end();
           r.destroy();
@@ -83,6 +83,23 @@ async function addWebhook() {
   return id;
 }
 
+// Of HTTP+SSE: have.sse stays open, and /messages?sessionId= is of it.
+function openSse() {
+  return new Promise((done, fail) => {
+    have.sse = request({ host: "127.0.0.1", port, path: "/sse", headers: {
+      accept: "text/event-stream",
+      authorization: `Bearer ${have.tokens.user}` } }, (answer) => {
+      answer.on("data", (part) => {
+        have.sessionId ??= /sessionId=(\S+)/.exec(part)?.[1];
+        if (have.sessionId !== undefined) done();
+      });
+      answer.on("error", () => {});
+    });
+    have.sse.on("error", fail);
+    have.sse.end();
+  });
+}
+
 async function settle() {
   for (const name of ["acme", "spare"])
     await administer("POST", "/api/v1/tenants",
@@ -104,6 +121,7 @@ async function settle() {
     `/mcp/events?run_id=${have.run}`, { authorization:
       `Bearer ${have.tokens.user}` })).bytes)[1];
   have.webhook = await addWebhook();
+  await openSse();
   have.mark = (await administer("GET", "/api/v1/audit/verify")).at;
 }
 
@@ -209,6 +227,7 @@ const ground = {
     if (name === "webhook") return have.webhook;
     if (name === "token") return have.token;
     if (name === "last_event_id") return have.event;
+    if (name === "sessionId") return have.sessionId;
     if (op === "verifyAudit" && name === "after") return have.mark.seq;
     if (op === "verifyAudit" && name === "hash") return have.mark.hash;
     return `${op}.${name}` in values ? values[`${op}.${name}`] : values[name];
@@ -255,6 +274,7 @@ await runSteps([
   }],
   ["the server ends", async () => {
     await box.close();
+    have.sse.destroy();
     agent.destroy();
     server.child.kill();
     await server.ended;
