@@ -9,7 +9,8 @@
 #include "supervisor/master/spawn.h"
 
 /* By the XDG Base Directory Specification: what is kept between starts and is
- * no configuration. A path that is not absolute is to be ignored. */
+ * no configuration. A path that is not absolute is to be ignored.  Of root it
+ * is not below its home, which the server's own users may not pass. */
 char *
 stdio_command_data_dir(void)
 {
@@ -20,6 +21,8 @@ stdio_command_data_dir(void)
 
 	if (state != NULL && state[0] == '/')
 		return xasprintf("%s/%s", state, below);
+	if (geteuid() == 0)
+		return xasprintf("/var/lib/%s", below);
 	if ((home == NULL || home[0] != '/') &&
 	    (who = getpwuid(geteuid())) != NULL)
 		home = who->pw_dir;
