@@ -76,7 +76,25 @@ disk_usage(const struct disk *d)
 	return d->usage;
 }
 
-/* ---- is there any */
+/* ---- what there is */
+
+static void
+owe(struct room *r, uint64_t bytes)
+{
+	r->bytes -= bytes < r->bytes ? bytes : r->bytes;
+}
+
+/* What the WAL holds is no free room (supervisor/store/checkpoint.h). */
+static void
+look(const struct disk *d, struct store_room *out)
+{
+	store_room(d->store, out);
+	owe(&out->data, out->owed_bytes);
+	if (!out->is_apart)
+		owe(&out->artifacts, out->owed_bytes);
+}
+
+/* ---- is it enough */
 
 static uint64_t
 reserve_bytes(const struct disk *d)
@@ -126,7 +144,7 @@ disk_check(struct disk *d, struct err *e)
 
 	if (now < d->ample_until_ms)
 		return 0;
-	store_room(d->store, &room);
+	look(d, &room);
 	if (is_ample(d, &room.data) && is_ample(d, &room.artifacts))
 		d->ample_until_ms = now + AMPLE_MS;
 	if (room_check(d, &room.data, "DATA_DIR", e) != 0)
@@ -233,7 +251,7 @@ disk_tick(struct disk *d, uint64_t now_ms)
 	    d->store, (uint64_t)conf_int(d->conf, CONF_HISTORY_TEXT_MB) << 20);
 	if (d->is_evicting)
 		return;
-	store_room(d->store, &room);
+	look(d, &room);
 	wish_for_room(
 	    d, &room.data, room.is_apart ? &wish.free_logs : &wish.free);
 	wish_for_room(

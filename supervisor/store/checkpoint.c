@@ -20,12 +20,20 @@ checkpoint_on_write(struct checkpoint *c, uint64_t now_ms)
 }
 
 void
+checkpoint_hurry(struct checkpoint *c)
+{
+	c->is_hurried = c->has_frames;
+}
+
+void
 checkpoint_on_done(struct checkpoint *c, enum checkpoint_kind kind)
 {
 	c->not_before_ms = 0;
 	c->has_new_frames = false;
-	if (kind == CHECKPOINT_TRUNCATE)
+	if (kind == CHECKPOINT_TRUNCATE) {
 		c->has_frames = false;
+		c->is_hurried = false;
+	}
 }
 
 void
@@ -38,7 +46,8 @@ uint64_t
 checkpoint_wait_ms(const struct checkpoint *c, uint64_t wal_bytes,
     uint64_t now_ms, enum checkpoint_kind *kind)
 {
-	uint64_t at = c->since_ms + CHECKPOINT_TRUNCATE_MS;
+	uint64_t at =
+	    c->is_hurried ? now_ms : c->since_ms + CHECKPOINT_TRUNCATE_MS;
 	uint64_t reuse_at = wal_bytes >= CHECKPOINT_WAL_BYTES ?
 	    now_ms :
 	    c->last_write_ms + CHECKPOINT_IDLE_MS;

@@ -7,6 +7,11 @@
  * (SQLITE_CHECKPOINT_RESTART).  Old frames in it may hold environment values
  * that are wiped from the database itself already: a minute after the first
  * frame was written the WAL is truncated.
+ *
+ * On a disk with less room than the WAL has frames neither file can give any
+ * back: not the database, which grows when they are copied, nor the WAL, which
+ * is kept until they are.  So when the disk is short the WAL is truncated at
+ * once (checkpoint_hurry), however many write.
  */
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
@@ -27,6 +32,7 @@ enum checkpoint_kind {
 struct checkpoint {
 	bool has_frames;     /* since the last truncation, of since_ms on */
 	bool has_new_frames; /* that are not in the database yet */
+	bool is_hurried;     /* until it is truncated */
 	uint64_t since_ms;
 	uint64_t last_write_ms;
 	uint64_t not_before_ms;
@@ -35,6 +41,9 @@ struct checkpoint {
 /* checkpoint_init - the WAL may hold frames of the last process */
 void checkpoint_init(struct checkpoint *c, uint64_t now_ms);
 void checkpoint_on_write(struct checkpoint *c, uint64_t now_ms);
+/* checkpoint_hurry - the disk is short: the next truncates the WAL, now; one
+ * that a reader is in the way of is tried again as others are */
+void checkpoint_hurry(struct checkpoint *c);
 void checkpoint_on_done(struct checkpoint *c, enum checkpoint_kind kind);
 void checkpoint_on_failure(struct checkpoint *c, uint64_t now_ms);
 /* checkpoint_wait_ms - 0: now, of that kind; CHECKPOINT_NEVER: nothing to do */

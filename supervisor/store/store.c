@@ -242,6 +242,7 @@ store_room(const struct store *s, struct store_room *out)
 	room_of(spool_data_fd(s->spool), &out->data);
 	room_of(spool_artifacts_fd(s->spool), &out->artifacts);
 	out->is_apart = spool_is_apart(s->spool);
+	out->owed_bytes = writer_wal_bytes(s->writer);
 }
 
 void

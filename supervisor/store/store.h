@@ -581,6 +581,9 @@ int store_counts(
 struct store_room {
 	struct room data, artifacts;
 	bool is_apart; /* they are two disks */
+	/* of data's bytes, what the database may take when the WAL is copied
+	 * into it: no room for anything else */
+	uint64_t owed_bytes;
 };
 void store_room(const struct store *s, struct store_room *out);
 

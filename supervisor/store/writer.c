@@ -43,7 +43,8 @@ struct writer {
 	struct done *done;
 	struct checkpoint checkpoint;
 	struct vacuum vacuum;
-	pthread_mutex_t mutex; /* for stats */
+	_Atomic uint64_t wal_bytes; /* that are not in the database yet */
+	pthread_mutex_t mutex;      /* for stats */
 	struct store_stats stats;
 };
 
@@ -221,6 +222,14 @@ batch_uncover(struct op *list)
 	return list;
 }
 
+/* For who asks on another thread. */
+static void
+wal_count(struct writer *w)
+{
+	atomic_store_explicit(
+	    &w->wal_bytes, db_wal_bytes(w->db), memory_order_relaxed);
+}
+
 /* The transaction, if any op wants one. */
 static void
 batch_commit(struct writer *w, struct op *list)
@@ -235,6 +244,7 @@ batch_commit(struct writer *w, struct op *list)
 	batch_count(w, list, rc);
 	checkpoint_on_write(&w->checkpoint, clock_mono_ms());
 	vacuum_on_write(&w->vacuum, clock_mono_ms());
+	wal_count(w);
 }
 
 static void
@@ -260,6 +270,7 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
 
 	if (rc == 0) {
+		wal_count(w);
 		checkpoint_on_done(&w->checkpoint, kind);
 		if (kind == CHECKPOINT_TRUNCATE)
 			db_rest(w->db);
@@ -276,6 +287,7 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 static void
 writer_vacuum(struct writer *w)
 {
+	const bool was_hurried = w->vacuum.is_hurried;
 	uint64_t now = clock_mono_ms();
 	bool moved = false;
 	struct err why;
@@ -286,8 +298,13 @@ writer_vacuum(struct writer *w)
 		(void)err_wrap(&why, "free pages stay in the file");
 		notice_push(w, &why);
 	}
-	if (moved)
+	if (moved) {
 		checkpoint_on_write(&w->checkpoint, now);
+		wal_count(w);
+	}
+	/* What it gave back leaves the disk now. */
+	if (was_hurried && !w->vacuum.is_hurried)
+		checkpoint_hurry(&w->checkpoint);
 }
 
 void
@@ -534,6 +551,12 @@ bool
 writer_is_full(struct writer *w)
 {
 	return queue_is_full(&w->queue);
+}
+
+uint64_t
+writer_wal_bytes(const struct writer *w)
+{
+	return atomic_load_explicit(&w->wal_bytes, memory_order_relaxed);
 }
 
 void

@@ -68,6 +68,8 @@ void writer_let_go(struct writer *w); /* submits all that is held */
 void writer_shrink(struct writer *w);
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);
+/* writer_wal_bytes - of the WAL that are not in the database's file yet */
+uint64_t writer_wal_bytes(const struct writer *w);
 void writer_stats(struct writer *w, struct store_stats *out);
 
 #endif

@@ -82,4 +82,50 @@ TEST(a_failure_is_tried_again_later_however_large_the_wal)
 	    wait_ms(&c, CHECKPOINT_WAL_BYTES, 9000 + CHECKPOINT_RETRY_MS), 0);
 }
 
+TEST(on_a_short_disk_it_is_truncated_at_once)
+{
+	struct checkpoint c;
+
+	checkpoint_init(&c, 5000);
+	checkpoint_hurry(&c);
+	assert_int_equal(kind_at(&c, 0, 5000), CHECKPOINT_TRUNCATE);
+	checkpoint_on_done(&c, CHECKPOINT_TRUNCATE);
+	checkpoint_on_write(&c, 6000);
+	assert_int_equal(wait_ms(&c, 0, 6000), CHECKPOINT_IDLE_MS);
+}
+
+TEST(on_a_short_disk_what_was_copied_already_is_truncated_too)
+{
+	struct checkpoint c;
+
+	checkpoint_init(&c, 5000);
+	checkpoint_on_done(&c, CHECKPOINT_REUSE);
+	checkpoint_hurry(&c);
+	assert_int_equal(kind_at(&c, 0, 5000), CHECKPOINT_TRUNCATE);
+}
+
+TEST(a_reader_in_the_way_has_its_turn_and_then_it_is_truncated)
+{
+	struct checkpoint c;
+
+	checkpoint_init(&c, 5000);
+	checkpoint_hurry(&c);
+	checkpoint_on_failure(&c, 5000);
+	assert_int_equal(wait_ms(&c, 0, 5000), CHECKPOINT_RETRY_MS);
+	assert_int_equal(
+	    kind_at(&c, 0, 5000 + CHECKPOINT_RETRY_MS), CHECKPOINT_TRUNCATE);
+}
+
+TEST(without_frames_a_short_disk_has_nothing_to_hurry)
+{
+	struct checkpoint c;
+
+	checkpoint_init(&c, 0);
+	checkpoint_on_done(&c, CHECKPOINT_TRUNCATE);
+	checkpoint_hurry(&c);
+	assert_true(wait_ms(&c, 0, 100000) == CHECKPOINT_NEVER);
+	checkpoint_on_write(&c, 100000);
+	assert_int_equal(wait_ms(&c, 0, 100000), CHECKPOINT_IDLE_MS);
+}
+
 TEST_MAIN(NULL, NULL)

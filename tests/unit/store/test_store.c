@@ -516,4 +516,30 @@ TEST(a_full_queue_refuses_new_rows_but_never_an_end)
 	store_run_clear(&r);
 }
 
+/* ---- room */
+
+static uint64_t
+owed(const struct fixture *f)
+{
+	struct store_room room;
+
+	store_room(f->store, &room);
+	return room.owed_bytes;
+}
+
+TEST(what_the_wal_holds_is_owed_until_the_database_has_it)
+{
+	uint64_t id = 0;
+
+	fixture_open(f);
+	do {
+		fixture_put_sandbox(f, ++id, "a");
+	} while (owed(f) == 0 && id < 100);
+	assert_true(owed(f) >= 4096);
+	for (int i = 0; owed(f) > 0; i++) {
+		assert_true(i < FIXTURE_PATIENCE_S * 100);
+		(void)usleep(10000);
+	}
+}
+
 TEST_MAIN(fixture_setup_closed, fixture_teardown)
