@@ -5,11 +5,34 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2119,SC2120 # bootstrap has the places, and calls
 
+# engine_curl PATH [curl option...] - one call to the engine at DOCKER_HOST, as
+# the server makes it (docs/engines.md)
+engine_curl()
+{
+	local path=$1 at=${DOCKER_HOST#tcp://} name
+	local -a files
+
+	shift
+	if [ "$at" = "$DOCKER_HOST" ]; then
+		curl -s --unix-socket "${DOCKER_HOST#unix://}" "$@" \
+		    "http://engine$path"
+	elif [ -z "${DOCKER_TLS_VERIFY:-}" ]; then
+		curl -s "$@" "http://$at$path"
+	else
+		files=(--cacert "${DOCKER_CERT_PATH:-}/ca.pem")
+		for name in cert key; do
+			[ ! -e "${DOCKER_CERT_PATH:-}/$name.pem" ] ||
+			    files+=("--$name" "$DOCKER_CERT_PATH/$name.pem")
+		done
+		curl -s "${files[@]}" "$@" "https://$at$path"
+	fi
+}
+
 # answers SOCKET - an engine listens there and talks to us
 answers()
 {
-	[ -S "$1" ] && [ "$(curl -s --max-time 3 --unix-socket "$1" \
-	    http://engine/_ping 2>/dev/null)" = OK ]
+	[ -S "$1" ] && [ "$(DOCKER_HOST=unix://$1 \
+	    engine_curl /_ping --max-time 3 2>/dev/null)" = OK ]
 }
 
 find_engine()
@@ -27,8 +50,15 @@ find_engine()
 			answers "${DOCKER_HOST#unix://}" ||
 			    die "no engine answers at DOCKER_HOST=$DOCKER_HOST"
 			;;
+		tcp://*)
+			[ "$(engine_curl /_ping --max-time 5)" = OK ] ||
+			    die "no engine answers at DOCKER_HOST=$DOCKER_HOST" \
+				"(DOCKER_TLS_VERIFY=${DOCKER_TLS_VERIFY:-}," \
+				"DOCKER_CERT_PATH=${DOCKER_CERT_PATH:-})"
+			;;
 		*)
-			die "DOCKER_HOST is $DOCKER_HOST; it must be unix:///path"
+			die "DOCKER_HOST is $DOCKER_HOST; it must be" \
+			    "unix:///path or tcp://HOST:PORT"
 			;;
 		esac
 		return 0

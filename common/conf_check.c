@@ -4,6 +4,7 @@
 #include <regex.h>
 #include <strings.h>
 
+#include "common/engine_host.h"
 #include "common/netaddr.h"
 #include "common/outside.h"
 #include "common/weburl.h"
@@ -103,7 +104,6 @@ static int
 conf_check_words(const struct conf *c, struct err *e)
 {
 	const char *instance = conf_str(c, CONF_INSTANCE);
-	const char *host = conf_str(c, CONF_DOCKER_HOST);
 
 	if (conf_str(c, CONF_DATA_DIR)[0] == '\0')
 		return err_set(
@@ -117,9 +117,39 @@ conf_check_words(const struct conf *c, struct err *e)
 		    "INSTANCE is \"%.64s\", want at most %d letters, digits,"
 		    " _ . and -",
 		    instance, CONF_INSTANCE_MAX);
-	if (host[0] != '\0' && strncmp(host, "unix:///", 8) != 0)
+	return 0;
+}
+
+/* As Docker's clients read them, which mean the same by any word but an empty
+ * one, except that TLS without verification is not to be had: it keeps nobody
+ * from the engine. */
+static int
+conf_check_engine(const struct conf *c, struct err *e)
+{
+	const char *host = conf_str(c, CONF_DOCKER_HOST);
+	const char *files = conf_str(c, CONF_DOCKER_CERT_PATH);
+	bool verifies = conf_str(c, CONF_DOCKER_TLS_VERIFY)[0] != '\0';
+	struct engine_host at;
+
+	if (host[0] == '\0')
+		return 0;
+	if (engine_host_parse(host, &at, e) != 0)
+		return ERR_INVAL;
+	if (at.kind == ENGINE_HOST_UNIX)
+		return 0;
+	if (!verifies && files[0] != '\0')
 		return err_set(e, ERR_INVAL,
-		    "DOCKER_HOST is \"%.64s\", want unix:///path", host);
+		    "DOCKER_CERT_PATH is set and DOCKER_TLS_VERIFY is not: "
+		    "that "
+		    "would be TLS with whoever answers, set "
+		    "DOCKER_TLS_VERIFY=1 "
+		    "(or for no TLS at all DOCKER_CERT_PATH to nothing)");
+	if (verifies && files[0] != '/')
+		return err_set(e, ERR_INVAL,
+		    "DOCKER_TLS_VERIFY is set and DOCKER_CERT_PATH is "
+		    "\"%.100s\", want the absolute path of the directory of "
+		    "ca.pem, cert.pem and key.pem",
+		    files);
 	return 0;
 }
 
@@ -398,10 +428,10 @@ conf_check(const struct conf *c, struct err *e)
 {
 	static int (*const rules[])(const struct conf *, struct err *) = {
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
-	    conf_check_numbers, conf_check_denylist, conf_check_caps,
-	    conf_check_places, conf_check_web, conf_check_proxies,
-	    conf_check_tls, conf_check_oauth, conf_check_courier,
-	    conf_check_public_url};
+	    conf_check_engine, conf_check_numbers, conf_check_denylist,
+	    conf_check_caps, conf_check_places, conf_check_web,
+	    conf_check_proxies, conf_check_tls, conf_check_oauth,
+	    conf_check_courier, conf_check_public_url};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

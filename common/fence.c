@@ -29,6 +29,13 @@ struct fence_attr {
 	uint64_t scoped;
 };
 
+/* LANDLOCK_RULE_NET_PORT and its attributes. */
+#define FENCE_RULE_PORT 2
+struct fence_port {
+	uint64_t access;
+	uint64_t port;
+};
+
 #define FENCE_READING                                                          \
 	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 /* Of an own directory: no devices, nothing to execute. */
@@ -88,7 +95,19 @@ make_rules(int abi, bool may_connect, struct err *e)
 }
 
 static int
-add_gate(int rules, const struct fence_gate *g, uint64_t known, struct err *e)
+add_port(int rules, int abi, const char *digits, struct err *e)
+{
+	const struct fence_port to = {
+	    FENCE_NET_CONNECT, strtoul(digits, NULL, 10)};
+
+	if (abi < FENCE_ABI_NET ||
+	    syscall(SYS_landlock_add_rule, rules, FENCE_RULE_PORT, &to, 0) == 0)
+		return 0;
+	return err_errno(e, "Landlock: port %s", digits);
+}
+
+static int
+add_path(int rules, const struct fence_gate *g, uint64_t known, struct err *e)
 {
 	AUTO(auto_close) int fd = open(g->path, O_PATH | O_CLOEXEC);
 	struct landlock_path_beneath_attr below = {.parent_fd = fd};
@@ -109,15 +128,16 @@ add_gate(int rules, const struct fence_gate *g, uint64_t known, struct err *e)
 }
 
 static int
-add_gates(int rules, const struct fence_gate *gates, size_t n, uint64_t known,
-    struct err *e)
+add_gates(
+    int rules, const struct fence_gate *gates, size_t n, int abi, struct err *e)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = gates[i].use == FENCE_TCP ?
-		    0 :
-		    add_gate(rules, &gates[i], known, e);
+		if (gates[i].use == FENCE_TCP_PORT)
+			rc = add_port(rules, abi, gates[i].path, e);
+		else if (gates[i].use != FENCE_TCP)
+			rc = add_path(rules, &gates[i], known_rights(abi), e);
 	return rc;
 }
 
@@ -145,10 +165,9 @@ fence_raise(const struct fence_gate *gates, size_t n, struct err *e)
 	rules = make_rules(abi, may_connect, e);
 	if (rules < 0)
 		return rules;
-	rc = add_gates(
-	    rules, common_gates, ARRAY_LEN(common_gates), known_rights(abi), e);
+	rc = add_gates(rules, common_gates, ARRAY_LEN(common_gates), abi, e);
 	if (rc == 0)
-		rc = add_gates(rules, gates, n, known_rights(abi), e);
+		rc = add_gates(rules, gates, n, abi, e);
 	if (rc != 0)
 		return rc;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||

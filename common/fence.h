@@ -6,7 +6,7 @@
  * that raises it and for what that starts from then on; descriptors that are
  * open stay as they are.
  *
- * Also shut where the kernel can: TCP connections (but with FENCE_TCP) and
+ * Also shut where the kernel can: TCP connections (but with FENCE_TCP...) and
  * listening, sockets without a path (abstract), and signals to processes
  * outside.
  */
@@ -19,7 +19,8 @@
 enum fence_use {
 	FENCE_READ, /* a file, or all below a directory; missing: no matter */
 	FENCE_OWN,  /* make, change, remove below it; never execute */
-	FENCE_TCP   /* no path: it may connect by TCP */
+	FENCE_TCP,  /* no path: it may connect by TCP */
+	FENCE_TCP_PORT /* it may to one port, whose digits the path is */
 };
 
 struct fence_gate {

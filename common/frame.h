@@ -21,7 +21,7 @@
 #include "common/msg/wire.h"
 
 /* What changed since: 5 has SAID; 6 has memory_kills; in 7 OPEN_ASK takes the
- * place of OPEN_LEFT and refuses unknown kinds. */
+ * place of OPEN_LEFT and refuses unknown kinds; 8 has KNOCK. */
 #define FRAME_VERSION_OLDEST 4
 
 #define FRAME_HEADER_BYTES 8
@@ -29,9 +29,14 @@
 #define FRAME_PATH_MAX 4095
 #define FRAME_WINDOW_BYTES (1u << 20) /* what a stream is granted at a time */
 #define FRAME_MARK_BYTES 40           /* of a file, in ENTRY and TAKEN */
+/* A bridge on which no frame came down for so long is given up. */
+#define FRAME_BRIDGE_QUIET_MS 30000
 
 /* Where the agent finds the link: its own binary and the socket. */
 #define FRAME_DIR_IN_SANDBOX "/.mcp-sandbox"
+/* Where the binary is in an image that was prepared with it. */
+#define FRAME_PROGRAM_DIR_IN_SANDBOX "/.mcp-sandboxd"
+#define FRAME_PROGRAM_IN_SANDBOX FRAME_PROGRAM_DIR_IN_SANDBOX "/agent"
 
 /* A received frame; in is valid until the buffer it was taken from changes. */
 struct frame {

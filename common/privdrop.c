@@ -86,6 +86,24 @@ check_capabilities(uint64_t allowed, struct err *e)
 	return 0;
 }
 
+int
+privdrop_may_change(struct err *e)
+{
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	const uint64_t needed =
+	    PRIVDROP_CAP(CAP_SETUID) | PRIVDROP_CAP(CAP_SETGID);
+
+	if (get_capabilities(data, e) != 0)
+		return ERR_SYS;
+	if ((data[0].effective & needed) == needed)
+		return 0;
+	return err_set(e, ERR_POLICY,
+	    "root without the capabilities SETUID and SETGID cannot run its "
+	    "parts as users of their own: start as an ordinary user (of a "
+	    "container: --user), or give it these, and SETPCAP, KILL, CHOWN, "
+	    "FOWNER and DAC_OVERRIDE (--cap-add)");
+}
+
 static int
 check_ids(const struct privdrop_user *u, struct err *e)
 {

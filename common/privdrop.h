@@ -34,6 +34,9 @@ int privdrop_lookup(
  * already is not added twice.  ERR_LIMIT when the table is full. */
 int privdrop_add_group(
     struct privdrop_user *u, gid_t gid, struct err *e) MUSTCHECK;
+/* privdrop_may_change - root has the capabilities that privdrop_apply needs;
+ * else ERR_POLICY, which says what to do */
+int privdrop_may_change(struct err *e) MUSTCHECK;
 /*
  * privdrop_apply - take the user's groups, gid and uid, and prove it
  *

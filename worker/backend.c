@@ -30,12 +30,3 @@ backend_why_ended(const struct backend_container *c, char *why, size_t size)
 		(void)snprintf(
 		    why, size, "exited with status %d", c->exit_code);
 }
-
-bool
-backend_lists_runtime(const char *runtimes, const char *name)
-{
-	char word[POLICY_WORD_MAX + 3];
-
-	(void)snprintf(word, sizeof(word), " %s ", name);
-	return name[0] == '\0' || strstr(runtimes, word) != NULL;
-}

@@ -19,6 +19,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/runtimes.h"
 #include "common/uuid.h"
 #include "worker/policy.h"
 
@@ -27,10 +28,12 @@
 #define BACKEND_LIST_MAX 20000
 
 #define BACKEND_MOUNTS_MAX 2
+#define BACKEND_CARRIER_MAX 15
 #define BACKEND_PATH_MAX 4096
 
 struct backend;
 struct backend_create; /* a box that is being made */
+struct backend_exec;   /* a program that is being started in one */
 
 /* What a backend can do.  A carrier says which of it it needs (carrier.h);
  * an operation that belongs to one is NULL where the backend has not it. */
@@ -39,7 +42,10 @@ enum backend_can {
 	BACKEND_HAS_MOUNTS = 2, /* directories of this host can be mounted */
 	BACKEND_CAN_STOP = 4,   /* a box ends and its files stay (stop) */
 	BACKEND_CAN_BOUND = 8,  /* a running box's bounds change (set_bounds) */
-	BACKEND_CAN_LOOK_IMAGE = 16 /* it knows its images (look_image) */
+	BACKEND_CAN_LOOK_IMAGE = 16, /* it knows its images (look_image) */
+	BACKEND_CAN_EXEC =
+	    32, /* a program is started in a running box (exec) */
+	BACKEND_CAN_PREPARE = 64 /* of images (backend_wishes.prepared) */
 };
 
 /*
@@ -109,11 +115,14 @@ struct backend_container {
 	/* A box of our instance, with all labels in order.  Others' labels
 	 * are not believed: what follows is then empty. */
 	bool is_ours;
+	bool is_trial; /* of our instance, and no box: backend_spec.is_trial */
 	struct box_identity identity;
 	int64_t created_ms;
 	uint64_t
 	    nano_cpus; /* it was made with; 0, as for the next: not known */
 	uint64_t memory_bytes;
+	/* The carrier that it was made for; "": none was named then. */
+	char carrier[BACKEND_CARRIER_MAX + 1];
 	/* The callback's to read; NULL in lists. */
 	const struct backend_report *report;
 };
@@ -151,6 +160,12 @@ struct backend_wishes {
 	struct backend_mount mounts[BACKEND_MOUNTS_MAX]; /* all read-only */
 	size_t nmounts;
 	const char *const *command; /* the agent's; literals, then NULL */
+	const char *carrier;        /* a literal, at most
+				     * BACKEND_CARRIER_MAX bytes; NULL: none */
+	/* BACKEND_CAN_PREPARE: the box's image has the agent's program as
+	 * FRAME_PROGRAM_IN_SANDBOX; a create puts it in where it is not. */
+	bool prepared;
+	bool listens; /* the agent waits for who comes, and goes to nobody */
 };
 
 /* What to make.  Checked by policy_check before it comes here. */
@@ -159,7 +174,10 @@ struct backend_spec {
 	struct box_identity identity;
 	struct policy_template template;
 	struct policy_claim claim;
+	uint32_t ttl_s; /* as it is now; 0: it has none */
 	const struct backend_wishes *wishes;
+	/* No sandbox will ever use it: it is not among the boxes (is_ours). */
+	bool is_trial;
 };
 
 typedef void (*backend_created_cb)(
@@ -169,6 +187,16 @@ typedef void (*backend_container_cb)(int rc, const struct backend_container *c,
 typedef void (*backend_list_cb)(int rc, const struct backend_container *list,
     size_t n, const struct err *why, void *arg);
 typedef void (*backend_done_cb)(int rc, const struct err *why, void *arg);
+/* Of a program that is started in a box: joined comes once, never inside the
+ * call that asked, and after one with 0 ended comes once. */
+struct backend_exec_user {
+	/* rc 0: fd is a stream socket that does not block, and the callee's;
+	 * what is written to it is the program's standard input, what is read
+	 * its standard output. */
+	void (*joined)(int rc, int fd, const struct err *why, void *arg);
+	/* The stream is over, by whichever side; why for a person. */
+	void (*ended)(const char *why, void *arg);
+};
 
 enum backend_change {
 	BACKEND_DIED,
@@ -180,10 +208,11 @@ enum backend_change {
 /* What the engine says that it is: bounded, printable, "" for what it does not
  * say. */
 struct backend_about {
-	char name[64];    /* "Docker Engine - Community" */
-	char version[64]; /* "20.10.24+dfsg1" */
-	char api[16];     /* "1.41", the newest that it has */
-	char runtime[64]; /* "runc" */
+	char name[64];                    /* "Docker Engine - Community" */
+	char version[64];                 /* "20.10.24+dfsg1" */
+	char api[16];                     /* "1.41", the newest that it has */
+	char runtime[64];                 /* "runc" */
+	char runtimes[RUNTIMES_LIST_MAX]; /* all (common/runtimes.h) */
 };
 
 struct backend_watch {
@@ -222,7 +251,8 @@ struct backend_ops {
 	void (*free)(struct backend *b);
 	/* Makes the box, and its image where that can be made; starts nothing.
 	 * spec is kept by pointer until cb.  ERR_CONFLICT: another container
-	 * has its name; ERR_LOST: it may have been made, the engine did not
+	 * has its name; ERR_NOTFOUND: what is to be mounted is not on the
+	 * engine's host; ERR_LOST: it may have been made, the engine did not
 	 * say; with all others nothing was made, ERR_BACKEND: the engine is
 	 * away or refused. */
 	struct backend_create *(*create)(struct backend *b,
@@ -256,6 +286,16 @@ struct backend_ops {
 	 * will; ERR_BACKEND: the backend did not say.  Only while it is up. */
 	void (*look_image)(
 	    struct backend *b, const char *ref, backend_done_cb cb, void *arg);
+	/* BACKEND_CAN_EXEC: starts command (literals, then NULL) as root of a
+	 * box that runs.  user is kept by pointer.  ERR_BACKEND: the engine is
+	 * away or refused; ERR_NOTFOUND: there is no such box, or it does not
+	 * run. */
+	struct backend_exec *(*exec)(struct backend *b,
+	    const struct backend_handle *h, const char *const *command,
+	    const struct backend_exec_user *user, void *arg);
+	/* Not wanted any more: nothing is called, and a stream ends.  Only
+	 * before joined came with an error, and before ended. */
+	void (*exec_cancel)(struct backend_exec *x);
 	/* Files of this host that it reads after its start, for the fence:
 	 * paths, then NULL. */
 	const char *const *(*files)(const struct backend *b);
@@ -263,6 +303,7 @@ struct backend_ops {
 
 struct backend {
 	const struct backend_ops *ops;
+	char port[8]; /* that it connects to by TCP, for the fence; "": none */
 };
 static inline bool
 backend_can(const struct backend *b, enum backend_can what)
@@ -271,11 +312,21 @@ backend_can(const struct backend *b, enum backend_can what)
 }
 
 #define BACKEND_WORD_MAX 80
-#define BACKEND_RUNTIMES_MAX 1024
+/* Of an engine's runtimes, and what is known of each. */
+#define BACKEND_RUNTIMES_SAID 16
+struct backend_runtime {
+	char name[RUNTIMES_NAME_MAX + 1];
+	enum runtimes_kind kind;
+	char platform[32]; /* gVisor's, when its arguments say it; "" */
+};
 
 /* What a backend says of itself, for the doctor; "" and false for what it does
  * not say. */
 struct backend_facts {
+	char where[BACKEND_PATH_MAX]; /* a socket's path, or a URL */
+	bool is_remote, has_tls;
+	/* When its certificate ends, the authority's and ours; 0: none. */
+	int64_t peer_ends_ms, ca_ends_ms, own_ends_ms;
 	char engine[BACKEND_WORD_MAX]; /* versions as they are given */
 	char containerd[BACKEND_WORD_MAX];
 	char runc[BACKEND_WORD_MAX];   /* "": another runtime, or not said */
@@ -283,12 +334,11 @@ struct backend_facts {
 	char root[BACKEND_PATH_MAX];   /* where it keeps its data */
 	char
 	    storage[BACKEND_WORD_MAX]; /* its driver, and what that stands on */
-	char runtimes[BACKEND_RUNTIMES_MAX]; /* all, a blank around each */
+	char runtimes[RUNTIMES_LIST_MAX];
+	struct backend_runtime runtime[BACKEND_RUNTIMES_SAID];
+	size_t nruntimes; /* of them */
 	bool limits_memory, limits_pids, limits_cpu, limits_disk;
 	bool rootless, maps_users, seccomp, apparmor, selinux;
 	int64_t ahead_ms; /* its clock before ours; INT64_MIN: not said */
 };
-/* backend_lists_runtime - is name in such a list?  true for "" */
-bool backend_lists_runtime(const char *runtimes, const char *name);
-
 #endif

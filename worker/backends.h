@@ -16,6 +16,8 @@ struct event_base;
 struct backend_start {
 	struct event_base *base;
 	const char *instance_id; /* by which our boxes are known; "": none is */
+	unsigned int index;      /* of this worker, among its server's */
+	const char *agent; /* the program's path, for prepared images; NULL */
 	const struct policy *policy;
 	const struct backend_watch *watch;
 	void *arg;

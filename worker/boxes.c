@@ -23,7 +23,9 @@
  *			v
  *		      DEAD		freed when no answer is awaited
  *
- * Every change goes through set_state, which knows these arrows.
+ * Every change goes through set_state, which knows these arrows, and one more:
+ * from GREETING to AWAY goes a box that was found again and whose agent does
+ * not come in time, where the way to it may be what fails.
  *
  * Answers of the backend may come at any time after the box has gone on to
  * another state; each is counted (awaited) and the box outlives them all.
@@ -49,9 +51,12 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/box_bounds.h"
+#include "worker/box_index.h"
+#include "worker/box_plan.h"
 #include "worker/ceilings.h"
 #include "worker/later.h"
 #include "worker/opening.h"
+#include "worker/removal.h"
 #include "worker/root_rule.h"
 #include "worker/said.h"
 
@@ -83,10 +88,8 @@ struct boxes {
 	struct tasks_host tasks_host;
 	struct box_asks_host asks_host;
 	struct box_bounds_line bounds;
-	struct hashmap by_sandbox;
-	struct hashmap by_uuid;
-	struct hashmap by_handle; /* while they run */
-	struct hashmap tasks;     /* of all boxes, by the front's number */
+	struct box_index index;
+	struct hashmap tasks; /* of all boxes, by the front's number */
 	struct openings openings;
 	unsigned int removals; /* of boxes, under way */
 	unsigned int unknown;  /* of these, boxes that are not here */
@@ -96,15 +99,9 @@ struct boxes {
  * the loop, it may be gone. */
 struct box {
 	struct boxes *in;
-	uint64_t sandbox; /* that uses it, the front's number; its tenant's */
-	uint64_t tenant;
+	struct box_place at;
+	uint64_t tenant; /* of who uses it, the front's number */
 	struct box_identity id;
-	struct backend_handle handle; /* a name until the backend showed it */
-	bool entered;                 /* found by sandbox and by UUID */
-	bool seen;                    /* found by handle */
-	struct hash_entry by_sandbox;
-	struct hash_entry by_uuid;
-	struct hash_entry by_handle;
 	enum msg_open_mode mode;
 	uint32_t ttl_s;
 	enum box_state state;
@@ -122,6 +119,9 @@ struct box {
 	unsigned int silences; /* questions without an answer, in a row */
 	bool unread;           /* nothing is read from the agent for now */
 
+	const struct way *way; /* NULL: not known yet */
+	struct way_wait *wait; /* for it, of a new box; NULL: not any more */
+	struct box_plan *plan; /* meanwhile, what it is to be */
 	struct door *door;
 	struct link *link; /* the peer's */
 	struct peer *peer;
@@ -148,7 +148,7 @@ set_state(struct box *b, enum box_state to)
 	} arrows[] = {
 	    {BOX_GREETING, BOX_CREATING | BOX_LOOKING},
 	    {BOX_UP, BOX_GREETING | BOX_AWAY},
-	    {BOX_AWAY, BOX_UP},
+	    {BOX_AWAY, BOX_UP | BOX_GREETING},
 	    {BOX_CLOSING, BOX_LIVING},
 	    {BOX_DEAD, BOX_LIVING | BOX_CLOSING},
 	};
@@ -171,86 +171,11 @@ is_in(const struct box *b, unsigned int states)
 
 /* ---- where it is found */
 
-static bool
-is_uuid(const struct hash_entry *en, const void *key)
-{
-	const struct box *b = HASH_OF(en, const struct box, by_uuid);
-
-	return uuid_is_equal(&b->id.uuid, key);
-}
-
-static bool
-is_handle(const struct hash_entry *en, const void *key)
-{
-	const struct box *b = HASH_OF(en, const struct box, by_handle);
-
-	return strcmp(backend_handle_text(&b->handle), key) == 0;
-}
-
+/* NULL for NULL. */
 static struct box *
-box_by_sandbox(const struct boxes *bs, uint64_t sandbox)
+box_of(struct box_place *p)
 {
-	return HASH_OBJECT(
-	    hashmap_get_u64(&bs->by_sandbox, sandbox), struct box, by_sandbox);
-}
-
-static struct box *
-box_by_uuid(const struct boxes *bs, const struct uuid *uuid)
-{
-	return HASH_OBJECT(
-	    hashmap_get(&bs->by_uuid, hashmap_key_uuid(uuid), is_uuid, uuid),
-	    struct box, by_uuid);
-}
-
-static struct box *
-box_by_handle(const struct boxes *bs, const struct backend_handle *h)
-{
-	const char *text = backend_handle_text(h);
-
-	return HASH_OBJECT(hashmap_get(&bs->by_handle, hashmap_key_text(text),
-			       is_handle, text),
-	    struct box, by_handle);
-}
-
-static void
-box_enter(struct box *b)
-{
-	hashmap_put(
-	    &b->in->by_sandbox, &b->by_sandbox, hashmap_key_u64(b->sandbox));
-	hashmap_put(
-	    &b->in->by_uuid, &b->by_uuid, hashmap_key_uuid(&b->id.uuid));
-	b->entered = true;
-}
-
-/* Its number and its UUID may be used anew. */
-static void
-box_leave(struct box *b)
-{
-	if (!b->entered)
-		return;
-	hashmap_del(&b->in->by_sandbox, &b->by_sandbox);
-	hashmap_del(&b->in->by_uuid, &b->by_uuid);
-	b->entered = false;
-}
-
-/* Changes under its handle are its no more; the handle stays. */
-static void
-box_unsee(struct box *b)
-{
-	if (b->seen)
-		hashmap_del(&b->in->by_handle, &b->by_handle);
-	b->seen = false;
-}
-
-/* The backend showed it: this is its handle from now on. */
-static void
-box_see(struct box *b, const struct backend_handle *h)
-{
-	box_unsee(b);
-	b->handle = *h;
-	b->seen = true;
-	hashmap_put(&b->in->by_handle, &b->by_handle,
-	    hashmap_key_text(backend_handle_text(h)));
+	return p == NULL ? NULL : CONTAINER_OF(p, struct box, at);
 }
 
 /* ---- the end of the object */
@@ -266,13 +191,24 @@ free_cb(void *arg)
 	free(b);
 }
 
+/* It waits for no way any more. */
+static void
+leave_way(struct box *b)
+{
+	if (b->wait != NULL)
+		ways_leave(b->in->host->ways, b->wait);
+	box_plan_free(b->plan);
+	b->wait = NULL;
+	b->plan = NULL;
+}
+
 static void
 close_link(struct box *b)
 {
 	if (b->peer == NULL)
 		return;
 	tasks_detach(b->tasks);
-	b->in->host->carrier->ops->close(b->door);
+	b->door->ops->close(b->door);
 	b->door = NULL;
 	peer_free(b->peer);
 	b->peer = NULL;
@@ -283,8 +219,9 @@ static void
 die(struct box *b)
 {
 	set_state(b, BOX_DEAD);
-	box_leave(b);
-	box_unsee(b);
+	box_index_leave(&b->in->index, &b->at);
+	box_index_unsee(&b->in->index, &b->at);
+	leave_way(b);
 	close_link(b);
 	tasks_free(b->tasks);
 	b->tasks = NULL;
@@ -322,89 +259,38 @@ gone(struct box *b, int rc, const char *text)
 	if (b->farewell == BOX_SAY_LOST)
 		msg_send_sandbox_lost(*b->in->host->front,
 		    &(struct msg_sandbox_lost){
-			.id = b->sandbox, .why = b->why});
+			.id = b->at.sandbox, .why = b->why});
 	else if (b->farewell == BOX_SAY_REMOVED)
-		tell_removed(b->in, b->sandbox, rc, text);
+		tell_removed(b->in, b->at.sandbox, rc, text);
 	die(b);
 }
 
-/* A container, and what the carrier keeps of its box. */
-struct removal {
-	struct boxes *in;
-	struct box_identity id;
-	struct box *box;  /* NULL: it is not here */
-	uint64_t sandbox; /* whose it was then */
-};
-
 static void
-removal_end(int rc, const struct err *why, void *arg)
+taken_away_cb(int rc, const char *text, void *arg)
 {
-	struct removal *r = arg;
-	struct carrier *c = r->in->host->carrier;
-	const char *text = rc == 0 ? "" : why->msg;
+	struct box *b = arg;
 
-	r->in->removals--;
-	if (rc == 0)
-		c->ops->forget(c, &r->id.uuid);
-	if (r->box != NULL) {
-		gone(r->box, rc, text);
-		answered(r->box);
-	} else {
-		r->in->unknown--;
-		tell_removed(r->in, r->sandbox, rc, text);
-	}
-	free(r);
-}
-
-static void
-removal_seen_cb(
-    int rc, const struct backend_container *c, const struct err *why, void *arg)
-{
-	struct removal *r = arg;
-	struct backend *backend = r->in->host->backend;
-
-	if (rc == 0 && backend_is_box(c, &r->id))
-		backend->ops->remove(backend, &c->handle, removal_end, r);
-	else if (rc == 0 || rc == ERR_NOTFOUND)
-		removal_end(0, NULL, r);
-	else
-		removal_end(rc, why, r);
-}
-
-/* Without a handle (NULL) it is looked for by its name, which may be
- * another's: that is left alone.  What is gone already is removed well. */
-static void
-removal_start(const struct removal *start, const char *name,
-    const struct backend_handle *h)
-{
-	struct removal *r = xmemdup(start, sizeof(*start));
-	struct backend *backend = r->in->host->backend;
-	struct backend_handle named;
-
-	r->in->removals++;
-	if (h != NULL) {
-		backend->ops->remove(backend, h, removal_end, r);
-		return;
-	}
-	backend_handle_named(&named, name);
-	backend->ops->inspect(backend, &named, removal_seen_cb, r);
+	b->in->removals--;
+	gone(b, rc, text);
+	answered(b);
 }
 
 static void
 take_away(struct box *b, const struct backend_handle *h)
 {
+	const struct box_host *host = b->in->host;
+
 	b->awaited++;
+	b->in->removals++;
 	removal_start(
-	    &(struct removal){.in = b->in, .id = b->id, .box = b}, b->name, h);
+	    host->backend, host->ways, &b->id, b->name, h, taken_away_cb, b);
 }
 
 /* No container was made; what the carrier prepared goes. */
 static void
 was_never(struct box *b)
 {
-	struct carrier *c = b->in->host->carrier;
-
-	c->ops->forget(c, &b->id.uuid);
+	ways_forget(b->in->host->ways, &b->id.uuid);
 	gone(b, 0, "");
 }
 
@@ -415,8 +301,9 @@ box_close(struct box *b)
 	enum box_state was = b->state;
 
 	set_state(b, BOX_CLOSING);
-	box_unsee(b);
+	box_index_unsee(&b->in->index, &b->at);
 	timer_stop(b->timer);
+	leave_way(b);
 	close_link(b);
 	box_bounds_free(b->bounds);
 	b->bounds = NULL;
@@ -425,7 +312,7 @@ box_close(struct box *b)
 	else if (was == BOX_CREATING)
 		was_never(b);
 	else
-		take_away(b, was == BOX_LOOKING ? NULL : &b->handle);
+		take_away(b, was == BOX_LOOKING ? NULL : &b->at.handle);
 }
 
 /* ---- failed, lost */
@@ -437,9 +324,9 @@ fail(struct box *b, int code, const char *text)
 	log_warn("box %s: %s", b->name, text);
 	msg_send_sandbox_failed(*b->in->host->front,
 	    &(struct msg_sandbox_failed){
-		.id = b->sandbox, .code = code, .text = text});
+		.id = b->at.sandbox, .code = code, .text = text});
 	tasks_end(b->tasks, RUNLOG_START_FAILED, text);
-	box_leave(b);
+	box_index_leave(&b->in->index, &b->at);
 	b->farewell = BOX_SAY_NOTHING;
 	b->opening = NULL; /* it came to its end, or never began */
 	box_close(b);
@@ -457,8 +344,9 @@ lose(struct box *b, const char *why)
 	tasks_end(b->tasks, RUNLOG_LOST, text);
 	if (b->told_ready) {
 		msg_send_sandbox_lost(*b->in->host->front,
-		    &(struct msg_sandbox_lost){.id = b->sandbox, .why = why});
-		box_leave(b);
+		    &(struct msg_sandbox_lost){
+			.id = b->at.sandbox, .why = why});
+		box_index_leave(&b->in->index, &b->at);
 		b->farewell = BOX_SAY_NOTHING;
 	} else {
 		b->farewell = BOX_SAY_LOST;
@@ -487,8 +375,8 @@ tell_ready(struct box *b)
 	log_info("box %s is up: create %u us, start %u us, agent %u us",
 	    b->name, b->times.create_us, b->times.start_us, b->times.hello_us);
 	msg_send_sandbox_ready(*h->front,
-	    &(struct msg_sandbox_ready){.id = b->sandbox,
-		.container_id = backend_handle_text(&b->handle),
+	    &(struct msg_sandbox_ready){.id = b->at.sandbox,
+		.container_id = backend_handle_text(&b->at.handle),
 		.isolation = b->isolation});
 	free(b->isolation);
 	b->isolation = NULL;
@@ -502,6 +390,23 @@ tell_lease(struct box *b)
 
 	if (b->ttl_s != 0 && b->peer != NULL)
 		peer_lease(b->peer, s * 1000);
+}
+
+/* What is between this worker and its agent may fail without either. */
+static bool
+is_far(const struct box *b)
+{
+	return b->way->carrier->ops->heartbeat_ms != 0;
+}
+
+/* Between two questions to its agent. */
+static uint32_t
+ping_ms(const struct box *b)
+{
+	uint32_t beat_ms = b->way->carrier->ops->heartbeat_ms;
+	uint32_t wish_ms = b->in->host->ping_ms;
+
+	return beat_ms != 0 && beat_ms < wish_ms ? beat_ms : wish_ms;
 }
 
 static int
@@ -518,7 +423,7 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	b->boot = h->boot;
 	set_state(b, BOX_UP);
 	b->silences = 0;
-	timer_set_ms(b->timer, b->in->host->ping_ms);
+	timer_set_ms(b->timer, ping_ms(b));
 	tell_lease(b);
 	if (!b->told_ready)
 		tell_ready(b);
@@ -536,6 +441,15 @@ on_overdue(void *arg)
 }
 
 static void box_inspect(struct box *b);
+
+static void
+be_away(struct box *b)
+{
+	set_state(b, BOX_AWAY);
+	b->away_since_ms = clock_mono_ms();
+	timer_set_ms(b->timer, AWAY_FIRST_MS);
+	box_inspect(b);
+}
 
 static void
 on_down(const struct err *why, void *arg)
@@ -557,11 +471,8 @@ on_down(const struct err *why, void *arg)
 	if (b->state != BOX_UP)
 		return; /* it comes again, or the timer ends the wait */
 	log_debug("box %s: link lost: %s", b->name, why->msg);
-	set_state(b, BOX_AWAY);
-	b->away_since_ms = clock_mono_ms();
 	tasks_detach(b->tasks);
-	timer_set_ms(b->timer, AWAY_FIRST_MS);
-	box_inspect(b);
+	be_away(b);
 }
 
 static bool
@@ -619,8 +530,8 @@ box_listen(struct box *b, struct err *e)
 {
 	const struct box_host *h = b->in->host;
 	struct link *l = link_new(h->base, h->output_bytes_s);
-	int rc =
-	    h->carrier->ops->listen(h->carrier, &b->id.uuid, l, &b->door, e);
+	int rc = b->way->carrier->ops->listen(
+	    b->way->carrier, &b->id.uuid, l, &b->door, e);
 
 	if (rc != 0) {
 		link_free(l);
@@ -628,6 +539,7 @@ box_listen(struct box *b, struct err *e)
 	}
 	b->link = l;
 	b->peer = peer_new(b->link, &peer_ops, b);
+	peer_limit_greeting(b->peer, b->way->carrier->ops->greet_ms);
 	if (is_front_full(b->in))
 		box_pause(b);
 	return 0;
@@ -638,14 +550,14 @@ box_listen(struct box *b, struct err *e)
 static void
 await_agent(struct box *b, const struct backend_container *c)
 {
-	box_see(b, &c->handle);
+	box_index_see(&b->in->index, &b->at, &c->handle);
 	box_bounds_own(b->bounds, c->nano_cpus);
 	b->running_us = clock_mono_us();
 	if (c->report != NULL)
 		b->isolation = xstrdup(c->report->isolation);
 	set_state(b, BOX_GREETING);
 	timer_set_ms(b->timer, BOX_HELLO_MS);
-	b->in->host->carrier->ops->expect(b->door, c);
+	b->door->ops->expect(b->door, c);
 }
 
 /* The one that should be there: is it, and is it what we would make? */
@@ -658,7 +570,7 @@ looked(struct box *b, const struct backend_container *c)
 		lose(b, BACKEND_IS_NO_BOX);
 		return;
 	}
-	box_see(b, &c->handle);
+	box_index_see(&b->in->index, &b->at, &c->handle);
 	if (!c->running) {
 		lose_container(b, c);
 	} else if (strcmp(c->identity.fingerprint, b->id.fingerprint) != 0) {
@@ -668,6 +580,10 @@ looked(struct box *b, const struct backend_container *c)
 	} else if (root_rule_is_unknown(
 		       b->in->host->policy, b->in->host->backend)) {
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);
+	} else if ((b->way = ways_of(b->in->host->ways, c->carrier)) == NULL) {
+		lose(b,
+		    "it was made by a later version, for a carrier that is not "
+		    "known here");
 	} else if (box_listen(b, &e) != 0) {
 		log_warn("box %s: %s", b->name, e.msg);
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);
@@ -682,11 +598,20 @@ checked(struct box *b, const struct backend_container *c)
 {
 	if (!c->running)
 		lose_container(b, c);
-	else if (!backend_handle_is_same_life(&c->handle, &b->handle))
+	else if (!backend_handle_is_same_life(&c->handle, &b->at.handle))
 		lose(b, "it was restarted from outside");
 	else if (b->state == BOX_AWAY &&
 	    clock_mono_ms() - b->away_since_ms >= BOX_AWAY_MS)
 		lose(b, "its agent does not answer any more");
+}
+
+/* Nobody knows how it is: while there is no engine there may be no way to its
+ * agent, and the time that it has to come again begins when there is. */
+static void
+unheard(struct box *b, const struct err *why)
+{
+	log_debug("box %s: %s", b->name, why->msg);
+	b->away_since_ms = clock_mono_ms();
 }
 
 static void
@@ -705,7 +630,7 @@ inspected_cb(
 	else if (rc != 0 && b->state == BOX_LOOKING)
 		timer_set_ms(b->timer, LOOK_AGAIN_MS); /* nothing is known */
 	else if (rc != 0)
-		log_debug("box %s: %s", b->name, why->msg);
+		unheard(b, why);
 	else if (b->state == BOX_LOOKING)
 		looked(b, c);
 	else
@@ -722,7 +647,7 @@ box_inspect(struct box *b)
 		return;
 	b->inspecting = true;
 	b->awaited++;
-	backend->ops->inspect(backend, &b->handle, inspected_cb, b);
+	backend->ops->inspect(backend, &b->at.handle, inspected_cb, b);
 }
 
 /* Abandoned, and its end has come: what it made is removed. */
@@ -756,6 +681,16 @@ opened_cb(int rc, const struct box_opened *o, const struct err *why, void *arg)
 
 /* ---- the agent's answers */
 
+/* Of a connection that may be open at this end alone, another is tried. */
+static void
+be_silent(struct box *b)
+{
+	if (is_far(b))
+		link_hang_up(b->link); /* then on_down */
+	else
+		lose(b, "its agent does not answer");
+}
+
 /* An answer may have come while nobody read, or this process was stopped: only
  * several in a row that do not come mean anything. */
 static void
@@ -764,10 +699,23 @@ ask_agent(struct box *b)
 	if (peer_ping(b->peer))
 		b->silences = 0;
 	else if (!b->unread && ++b->silences >= BOX_SILENCES_MAX) {
-		lose(b, "its agent does not answer");
+		be_silent(b);
 		return;
 	}
-	timer_set_ms(b->timer, b->in->host->ping_ms);
+	timer_set_ms(b->timer, ping_ms(b));
+}
+
+static void
+fail_silent(struct box *b)
+{
+	const struct carrier_ops *ops = b->door->ops;
+	const char *trouble = ops->trouble != NULL ? ops->trouble(b->door) : "";
+	char text[ERR_TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text),
+	    "the sandbox started but its agent did not answer within 10 s%s%s",
+	    trouble[0] != '\0' ? ": " : "", trouble);
+	fail(b, ERR_BACKEND, text);
 }
 
 static void
@@ -784,9 +732,9 @@ timer_cb(void *arg)
 		box_inspect(b);
 	} else if (b->state == BOX_GREETING &&
 	    b->mode == MSG_OPEN_MODE_CREATE) {
-		fail(b, ERR_BACKEND,
-		    "the sandbox started but its agent did not answer within "
-		    "10 s");
+		fail_silent(b);
+	} else if (b->state == BOX_GREETING && is_far(b)) {
+		be_away(b);
 	} else if (b->state == BOX_GREETING) {
 		lose(b, "its agent does not answer");
 	}
@@ -800,7 +748,6 @@ box_new(struct boxes *bs, const struct box_start *s)
 	struct box *b = xcalloc(1, sizeof(*b));
 
 	b->in = bs;
-	b->sandbox = s->sandbox;
 	b->tenant = s->tenant;
 	b->mode = s->mode;
 	b->ttl_s = s->ttl_s;
@@ -812,8 +759,6 @@ box_new(struct boxes *bs, const struct box_start *s)
 	    bs->host->policy, b->id.fingerprint);
 	b->name = xstrdup(s->name);
 	said_init(&b->said, s->tenant, s->claim.identifier);
-	backend_handle_named(
-	    &b->handle, s->container_id[0] != '\0' ? s->container_id : s->name);
 	b->timer = timer_new(bs->host->base, timer_cb, b);
 	b->tasks = tasks_new(&bs->tasks_host, s->sandbox,
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
@@ -821,7 +766,8 @@ box_new(struct boxes *bs, const struct box_start *s)
 	    on_overdue, b);
 	b->bounds = box_bounds_new(
 	    bs->host->base, bs->host->backend, &bs->bounds, b->name);
-	box_enter(b);
+	box_index_enter(&bs->index, &b->at, s->sandbox, &s->uuid,
+	    s->container_id[0] != '\0' ? s->container_id : s->name);
 	return b;
 }
 
@@ -829,32 +775,28 @@ static int
 prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
     struct err *e)
 {
-	const struct box_host *h = b->in->host;
-	const struct ceiling *c = ceilings_of(h->ceilings, b->id.tenant);
-	int rc = policy_check_claim(&spec->claim, e);
+	const struct way *way = b->way;
+	int rc =
+	    way->delivery->ops->prepare(way->delivery, &b->id.uuid, wishes, e);
 
 	if (rc == 0)
-		rc = ceilings_check(c, h->policy, &spec->template, e);
-	if (rc == 0)
-		rc = policy_check(h->policy, &spec->template, e);
-	if (rc == 0)
-		rc = h->delivery->ops->prepare(
-		    h->delivery, &b->id.uuid, wishes, e);
-	if (rc == 0)
-		rc = h->carrier->ops->prepare(
-		    h->carrier, &b->id.uuid, wishes, e);
+		rc = way->carrier->ops->prepare(
+		    way->carrier, &b->id.uuid, wishes, e);
+	spec->wishes = wishes;
 	return rc != 0 ? rc : box_listen(b, e);
 }
 
+/* Its way is known. */
 static void
-create(struct box *b, const struct box_start *s)
+create(struct box *b, const struct policy_template *template,
+    const struct policy_claim *claim)
 {
 	struct backend_wishes wishes = {.nmounts = 0};
 	struct backend_spec spec = {.name = b->name,
 	    .identity = b->id,
-	    .template = s->template,
-	    .claim = s->claim,
-	    .wishes = &wishes};
+	    .template = *template,
+	    .claim = *claim,
+	    .ttl_s = b->ttl_s};
 	struct err e;
 	int rc = prepare(b, &spec, &wishes, &e);
 
@@ -864,6 +806,46 @@ create(struct box *b, const struct box_start *s)
 	}
 	b->awaited++;
 	b->opening = opening_start(&b->in->openings, &spec, opened_cb, b);
+}
+
+static void
+way_known_cb(int rc, const struct way *way, const struct err *why, void *arg)
+{
+	struct box *b = arg;
+	struct box_plan *p = b->plan;
+
+	b->wait = NULL;
+	b->plan = NULL;
+	b->way = way;
+	if (rc != 0)
+		fail(b, rc, why->msg);
+	else
+		create(b, &p->template, &p->claim);
+	box_plan_free(p);
+}
+
+static void
+open_new(struct box *b, const struct box_start *s)
+{
+	const struct box_host *h = b->in->host;
+	const struct ceiling *c = ceilings_of(h->ceilings, b->id.tenant);
+	struct policy_template template = s->template;
+	struct err e;
+	int rc = policy_check_claim(&s->claim, &e);
+
+	if (rc == 0)
+		rc = ceilings_check(c, h->policy, &template, &e);
+	if (rc == 0)
+		rc = policy_check(h->policy, &template, &e);
+	b->way = ways_for(h->ways, template.runtime);
+	if (rc != 0) {
+		fail(b, rc, e.msg);
+	} else if (b->way != NULL) {
+		create(b, &template, &s->claim);
+	} else {
+		b->plan = box_plan_new(&template, &s->claim);
+		b->wait = ways_ask(h->ways, way_known_cb, b);
+	}
 }
 
 /* ---- what the front says
@@ -876,13 +858,13 @@ boxes_open(struct boxes *bs, const struct box_start *s, struct err *e)
 {
 	struct box *b;
 
-	if (box_by_sandbox(bs, s->sandbox) != NULL ||
-	    box_by_uuid(bs, &s->uuid) != NULL)
+	if (box_of(box_index_by_sandbox(&bs->index, s->sandbox)) != NULL ||
+	    box_of(box_index_by_uuid(&bs->index, &s->uuid)) != NULL)
 		return err_set(e, ERR_PROTO, "sandbox %llu is open already",
 		    (unsigned long long)s->sandbox);
 	b = box_new(bs, s);
 	if (s->mode == MSG_OPEN_MODE_CREATE)
-		create(b, s);
+		open_new(b, s);
 	else
 		box_inspect(b);
 	return 0;
@@ -893,7 +875,7 @@ static int
 find_box(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
     struct box **out, struct err *e)
 {
-	*out = box_by_sandbox(bs, sandbox);
+	*out = box_of(box_index_by_sandbox(&bs->index, sandbox));
 	if (*out == NULL || (*out)->tenant == tenant)
 		return 0;
 	return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %llu's",
@@ -954,7 +936,7 @@ boxes_set_shares(
 		return ERR_PROTO;
 	if (b == NULL || !is_in(b, BOX_RUNNING))
 		return 0;
-	box_bounds_set(b->bounds, &b->handle, &want);
+	box_bounds_set(b->bounds, &b->at.handle, &want);
 	link_pace(b->link, m->output_bytes_s);
 	return 0;
 }
@@ -971,32 +953,54 @@ box_remove(struct box *b)
 
 /* A box that is not here: an earlier worker made it, and the front has given it
  * up. */
+struct unknown {
+	struct boxes *in;
+	uint64_t sandbox; /* whose it was */
+};
+
+static void
+unknown_gone_cb(int rc, const char *text, void *arg)
+{
+	struct unknown *u = arg;
+
+	u->in->removals--;
+	u->in->unknown--;
+	tell_removed(u->in, u->sandbox, rc, text);
+	free(u);
+}
+
 static void
 remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
     const struct box_identity *id)
 {
+	struct unknown *u;
+
 	if (bs->unknown >= BOXES_UNKNOWN_MAX) {
 		tell_removed(bs, m->id, ERR_LIMIT,
 		    "too many sandboxes are being removed");
 		return;
 	}
+	u = xcalloc(1, sizeof(*u));
+	u->in = bs;
+	u->sandbox = m->id;
 	bs->unknown++;
-	removal_start(&(struct removal){.in = bs, .id = *id, .sandbox = m->id},
-	    m->name, NULL);
+	bs->removals++;
+	removal_start(bs->host->backend, bs->host->ways, id, m->name, NULL,
+	    unknown_gone_cb, u);
 }
 
 int
 boxes_remove(
     struct boxes *bs, const struct msg_sandbox_remove *m, struct err *e)
 {
-	struct box *b = box_by_uuid(bs, &m->uuid);
+	struct box *b = box_of(box_index_by_uuid(&bs->index, &m->uuid));
 	struct box_identity id = {.uuid = m->uuid};
 
 	(void)snprintf(id.tenant, sizeof(id.tenant), "%s", m->tenant_name);
 	if (b != NULL && strcmp(b->id.tenant, id.tenant) != 0)
 		return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %s's",
 		    (unsigned long long)m->id, id.tenant);
-	if (b != NULL && b->sandbox == m->id)
+	if (b != NULL && b->at.sandbox == m->id)
 		box_remove(b);
 	else
 		remove_unknown(bs, m, &id);
@@ -1064,21 +1068,11 @@ boxes_start_task(
 
 /* ---- what concerns all boxes */
 
-/* fn may end that box, and no other. */
-static void
-each_box(struct boxes *bs, void (*fn)(struct box *b))
-{
-	struct hash_entry *en, *next;
-
-	HASHMAP_FOREACH (en, next, &bs->by_sandbox)
-		fn(HASH_OF(en, struct box, by_sandbox));
-}
-
 void
 boxes_on_change(
     struct boxes *bs, const struct backend_handle *h, enum backend_change what)
 {
-	struct box *b = box_by_handle(bs, h);
+	struct box *b = box_of(box_index_by_handle(&bs->index, h));
 
 	if (b == NULL || !is_in(b, BOX_RUNNING))
 		return;
@@ -1090,8 +1084,11 @@ boxes_on_change(
 }
 
 static void
-box_look(struct box *b)
+look_cb(struct box_place *p, void *arg)
 {
+	struct box *b = CONTAINER_OF(p, struct box, at);
+
+	(void)arg;
 	if (b->state == BOX_LOOKING)
 		box_inspect(b);
 }
@@ -1099,18 +1096,28 @@ box_look(struct box *b)
 void
 boxes_look(struct boxes *bs)
 {
-	each_box(bs, box_look);
+	box_index_each(&bs->index, look_cb, NULL);
+}
+
+static void
+pause_cb(struct box_place *p, void *arg)
+{
+	(void)arg;
+	box_pause(CONTAINER_OF(p, struct box, at));
 }
 
 void
 boxes_pause(struct boxes *bs)
 {
-	each_box(bs, box_pause);
+	box_index_each(&bs->index, pause_cb, NULL);
 }
 
 static void
-box_resume(struct box *b)
+resume_cb(struct box_place *p, void *arg)
 {
+	struct box *b = CONTAINER_OF(p, struct box, at);
+
+	(void)arg;
 	b->unread = false;
 	if (b->link != NULL)
 		link_resume(b->link);
@@ -1119,19 +1126,25 @@ box_resume(struct box *b)
 void
 boxes_resume(struct boxes *bs)
 {
-	each_box(bs, box_resume);
+	box_index_each(&bs->index, resume_cb, NULL);
+}
+
+static void
+busy_cb(struct box_place *p, void *arg)
+{
+	bool *busy = arg;
+
+	*busy = *busy ||
+	    is_in(CONTAINER_OF(p, struct box, at), BOX_CREATING | BOX_CLOSING);
 }
 
 bool
-boxes_is_busy(const struct boxes *bs)
+boxes_is_busy(struct boxes *bs)
 {
-	const struct hash_entry *en, *next;
+	bool busy = bs->removals > 0;
 
-	HASHMAP_FOREACH (en, next, &bs->by_sandbox)
-		if (is_in(HASH_OF(en, const struct box, by_sandbox),
-			BOX_CREATING | BOX_CLOSING))
-			return true;
-	return bs->removals > 0;
+	box_index_each(&bs->index, busy_cb, &busy);
+	return busy;
 }
 
 /* ---- life */
@@ -1155,15 +1168,20 @@ boxes_new(const struct box_host *host)
 	return bs;
 }
 
+static void
+die_cb(struct box_place *p, void *arg)
+{
+	(void)arg;
+	die(CONTAINER_OF(p, struct box, at));
+}
+
 void
 boxes_free(struct boxes *bs)
 {
 	if (bs == NULL)
 		return;
-	each_box(bs, die);
-	hashmap_clear(&bs->by_sandbox);
-	hashmap_clear(&bs->by_uuid);
-	hashmap_clear(&bs->by_handle);
+	box_index_each(&bs->index, die_cb, NULL);
+	box_index_clear(&bs->index);
 	hashmap_clear(&bs->tasks);
 	free(bs);
 }

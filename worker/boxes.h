@@ -14,8 +14,7 @@
 #include "common/uuid.h"
 #include "worker/backend.h"
 #include "worker/copy.h"
-#include "worker/link/carrier.h"
-#include "worker/link/delivery.h"
+#include "worker/link/ways.h"
 #include "worker/tasks.h"
 
 #define BOX_HELLO_MS 10000
@@ -32,8 +31,7 @@ struct box_host {
 	struct event_base *base;
 	struct ipc_chan **front; /* *front NULL: gone */
 	struct backend *backend;
-	struct carrier *carrier;
-	struct agent_delivery *delivery;
+	struct ways *ways;
 	const struct policy *policy;
 	const struct ceilings *ceilings; /* NULL: none */
 	const struct task_host *task;
@@ -61,7 +59,7 @@ struct box_start {
 	uint32_t ttl_s; /* 0: it waits for a server for ever */
 };
 
-/* boxes_new - host is kept by pointer; its backend, carrier and delivery
+/* boxes_new - host is kept by pointer; its backend and ways
  * may be filled in later, before any other call */
 struct boxes *boxes_new(const struct box_host *host);
 /* boxes_free - forgets all, takes none away; the backend must be gone */
@@ -111,6 +109,6 @@ void boxes_look(struct boxes *bs);
 void boxes_pause(struct boxes *bs);
 void boxes_resume(struct boxes *bs);
 /* boxes_is_busy - true while one is being made or taken away */
-bool boxes_is_busy(const struct boxes *bs);
+bool boxes_is_busy(struct boxes *bs);
 
 #endif

@@ -25,8 +25,11 @@
 #include "worker/backends.h"
 #include "worker/ceilings.h"
 #include "worker/doctor/doctor.h"
+#include "worker/link/bridge_door.h"
+#include "worker/link/delivery_image.h"
 #include "worker/link/door.h"
 #include "worker/link/linkdir.h"
+#include "worker/trial.h"
 #include "worker/visit.h"
 #include "worker/worker.h"
 
@@ -38,6 +41,8 @@
 struct worker_process {
 	struct worker w;
 	struct child *child;
+	uint32_t index;       /* of this worker */
+	const char *instance; /* the setting's */
 	struct ceilings *ceilings;
 	struct timer *figures;
 	struct timer *drain_look;
@@ -62,7 +67,8 @@ drain_look_cb(void *arg)
 {
 	struct worker_process *p = arg;
 
-	if (p->front_gone && !boxes_is_busy(p->w.boxes))
+	if (p->front_gone && !boxes_is_busy(p->w.boxes) &&
+	    (p->w.trial == NULL || !trial_is_busy(p->w.trial)))
 		leave();
 	timer_set_ms(p->drain_look, DRAIN_LOOK_MS);
 }
@@ -103,22 +109,71 @@ on_drain(uint32_t left_ms, void *arg)
 
 /* ---- starting */
 
-static int
-check_needs(unsigned int needs, const struct backend *b, const char *name,
-    struct err *e)
+static bool
+way_can(const struct way *way, const struct backend *b)
 {
-	if ((needs & ~b->ops->can) == 0)
-		return 0;
-	return err_set(
-	    e, ERR_INVAL, "the engine cannot do what the link %s needs", name);
+	unsigned int needs =
+	    way->carrier->ops->needs | way->delivery->ops->needs;
+
+	return (needs & ~b->ops->can) == 0;
 }
 
-/* The carrier and the delivery there are. */
+/* By which a trial knows one of an earlier start of this worker again. */
+static struct trial *
+open_trial(
+    struct worker_process *p, const struct way *first, const struct way *other)
+{
+	AUTO(auto_free)
+	char *name = xasprintf("%.24s-trial-%.8s-%u", p->instance,
+	    child_instance(p->child), p->index);
+
+	return trial_new(&(struct trial_of){.base = p->w.base,
+	    .backend = p->w.box_host.backend,
+	    .policy = &p->w.policy,
+	    .ways = &p->w.ways,
+	    .first = first,
+	    .other = other,
+	    .name = name});
+}
+
+/* All ways there are, for boxes that were made for them; and that of new ones,
+ * or who finds it out. */
 static int
-open_link(struct worker *w, const struct conf *conf, struct err *e)
+choose_way(struct worker_process *p, const struct way *by_mount,
+    const struct way *by_exec, const char *word, struct err *e)
+{
+	const struct backend *b = p->w.box_host.backend;
+	const struct way *only = NULL;
+
+	if (strcmp(word, "unix") == 0)
+		only = by_mount;
+	else if (strcmp(word, "bridge") == 0)
+		only = by_exec;
+	if (only != NULL && !way_can(only, b))
+		return err_set(e, ERR_INVAL,
+		    "CARRIER=%s: this engine cannot do what it needs", word);
+	if (only != NULL)
+		ways_choose(&p->w.ways, only, "set by CARRIER");
+	else if (!way_can(by_mount, b))
+		ways_choose(&p->w.ways, by_exec, "the engine mounts nothing");
+	else if (!way_can(by_exec, b))
+		ways_choose(&p->w.ways, by_mount,
+		    "the engine starts no programs in sandboxes");
+	else
+		p->w.trial = open_trial(p, by_mount, by_exec);
+	if (only == NULL && way_can(by_exec, b))
+		ways_set_own_kernel(&p->w.ways, by_exec);
+	return 0;
+}
+
+static int
+open_link(struct worker_process *p, const struct conf *conf, struct err *e)
 {
 	AUTO(auto_free) char *agent = NULL;
-	struct box_host *h = &w->box_host;
+	struct worker *w = &p->w;
+	const struct way *by_mount, *by_exec;
+	uint8_t key[LINKDIRS_KEY_BYTES];
+	struct agent_delivery *mount;
 	struct linkdirs *dirs; /* the process's, to its end */
 	int rc;
 
@@ -126,28 +181,38 @@ open_link(struct worker *w, const struct conf *conf, struct err *e)
 		return EXIT_CONFIG;
 	rc = linkdirs_open(conf_str(conf, CONF_DATA_DIR), &dirs, e);
 	if (rc == 0)
-		rc = delivery_mount_new(dirs, agent, &h->delivery, e);
+		rc = delivery_mount_new(dirs, agent, &mount, e);
+	if (rc == 0)
+		rc = linkdirs_key(dirs, key, e);
 	/* A full disk may have room again; a wrong path will not mend. */
 	if (rc != 0)
 		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;
-	h->carrier = door_carrier_new(w->base, dirs);
-	if (check_needs(h->carrier->ops->needs, h->backend,
-		h->carrier->ops->name, e) != 0 ||
-	    check_needs(h->delivery->ops->needs, h->backend,
-		h->delivery->ops->name, e) != 0)
+	by_mount = ways_add(&w->ways, door_carrier_new(w->base, dirs), mount);
+	by_exec = ways_add(&w->ways,
+	    bridge_carrier_new(w->base, w->box_host.backend, key),
+	    delivery_image_new());
+	explicit_bzero(key, sizeof(key));
+	if (choose_way(p, by_mount, by_exec, conf_str(conf, CONF_CARRIER), e) !=
+	    0)
 		return EXIT_CONFIG;
 	return 0;
 }
 
 static int
-open_backend(struct worker *w, const struct conf *conf, struct err *e)
+open_backend(struct worker_process *p, const struct conf *conf, struct err *e)
 {
-	const struct backend_start start = {.base = w->base,
+	AUTO(auto_free) char *agent = NULL;
+	struct worker *w = &p->w;
+	struct backend_start start = {.base = w->base,
 	    .instance_id = child_instance(w->child),
+	    .index = p->index,
 	    .policy = &w->policy,
 	    .watch = &worker_watch,
 	    .arg = w};
 
+	if (linkdirs_find_agent(&agent, e) != 0)
+		return EXIT_CONFIG;
+	start.agent = agent;
 	if (policy_check_instance(conf_str(conf, CONF_INSTANCE), e) != 0)
 		return EXIT_CONFIG;
 	if (start.instance_id[0] == '\0') {
@@ -160,8 +225,10 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 	return 0;
 }
 
-/* The link directories, and what the backend reads.  The engine's socket needs
- * no gate: Landlock does not stand before those that have a path. */
+/* The link directories, and what the backend reads.  The engine's Unix socket
+ * needs no gate: Landlock does not stand before those that have a path.  Of a
+ * TCP engine curl connects what is connected already (dialer.h), so the port
+ * needs one. */
 static int
 raise_fence(const struct worker *w, const struct conf *conf, struct err *e)
 {
@@ -175,6 +242,8 @@ raise_fence(const struct worker *w, const struct conf *conf, struct err *e)
 	for (const char *const *p = b->ops->files(b);
 	     *p != NULL && n < ARRAY_LEN(gates); p++)
 		gates[n++] = (struct fence_gate){*p, FENCE_READ};
+	if (b->port[0] != '\0' && n < ARRAY_LEN(gates))
+		gates[n++] = (struct fence_gate){b->port, FENCE_TCP_PORT};
 	return fence_raise(gates, n, e);
 }
 
@@ -186,15 +255,16 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	int status;
 
 	p->child = c;
+	p->instance = conf_str(conf, CONF_INSTANCE);
 	if (worker_init(&p->w, base, conf, e) != 0)
 		return EXIT_CONFIG;
 	p->w.child = c;
 	if (ceilings_settle(p->ceilings, conf, e) != 0)
 		return EXIT_CONFIG;
 	p->w.box_host.ceilings = p->ceilings;
-	status = open_backend(&p->w, conf, e);
+	status = open_backend(p, conf, e);
 	if (status == 0)
-		status = open_link(&p->w, conf, e);
+		status = open_link(p, conf, e);
 	if (status != 0)
 		return status;
 	if (raise_fence(&p->w, conf, e) != 0 || confine(CONFINE_WORKER, e) != 0)
@@ -281,7 +351,6 @@ main(int argc, char **argv)
 {
 	static struct worker_process process;
 	struct event_base *base;
-	uint32_t index;
 
 	/* doctor table|json apart|together; purge ID ask|yes; check */
 	if (is_command(argc, argv, "doctor", 2))
@@ -294,7 +363,7 @@ main(int argc, char **argv)
 		    strcmp(argv[3], "yes") == 0 ? PURGE_YES : PURGE_ASK);
 	if (is_command(argc, argv, "check", 0))
 		return visit_check_main();
-	index = parse_index(argc, argv);
+	process.index = parse_index(argc, argv);
 	base = event_base_new();
 	if (base == NULL)
 		fatal(EXIT_MEMORY, "no event base");
@@ -303,7 +372,8 @@ main(int argc, char **argv)
 	process.drain_look = timer_new(base, drain_look_cb, &process);
 	process.figures = timer_new(base, figures_cb, &process);
 	process.drain_end = timer_new(base, drain_end_cb, &process);
-	(void)child_start(base, MSG_ROLE_WORKER, index, &child_ops, &process);
+	(void)child_start(
+	    base, MSG_ROLE_WORKER, process.index, &child_ops, &process);
 	(void)!turns_run(base);
 	fatal(EXIT_BUG, "the loop has ended");
 }

@@ -350,6 +350,20 @@ take_runtimes(struct policy *p, const struct conf *c, struct err *e)
 	return 0;
 }
 
+static int
+take_users(struct policy *p, const struct conf *c, struct err *e)
+{
+	const char *word = conf_str(c, CONF_SANDBOX_USERNS);
+
+	p->own_users = strcmp(word, "auto") == 0;
+	if (p->own_users || word[0] == '\0')
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "SANDBOX_USERNS: \"%.64s\": want auto, or nothing for users as "
+	    "the engine has them",
+	    word);
+}
+
 /* ---- the fingerprint */
 
 static int
@@ -392,7 +406,8 @@ take_fingerprint(struct policy *p)
 	    p->no_new_privileges ? 1 : 0);
 	print_sorted(&b, p->cap_add);
 	print_sorted(&b, p->cap_drop);
-	(void)buf_printf(&b, "%llx|", (unsigned long long)p->withheld);
+	(void)buf_printf(&b, "%llx|%s", (unsigned long long)p->withheld,
+	    p->own_users ? "own users|" : "");
 	print_all(&b, p->masked);
 	print_all(&b, p->read_only);
 	(void)SHA256((const uint8_t *)p->seccomp, strlen(p->seccomp), digest);
@@ -438,6 +453,7 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    read_only_paths_networked;
 	if (take_images(p, c, e) != 0 || take_runtimes(p, c, e) != 0 ||
 	    take_writes(p, c, e) != 0 || take_caps(p, c, e) != 0 ||
+	    take_users(p, c, e) != 0 ||
 	    profile_load(c, &p->seccomp, &p->seccomp_path, e) != 0) {
 		policy_clear(p);
 		return ERR_INVAL;

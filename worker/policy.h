@@ -35,6 +35,7 @@ struct policy {
 	enum policy_network network;
 	bool no_new_privileges;
 	enum policy_root as_root;
+	bool own_users;     /* each sandbox has users of its own */
 	char **cap_drop;    /* upper case, without CAP_ */
 	char **cap_add;     /* with those that the agent needs for itself */
 	uint64_t withheld;  /* of these the agent lets no command have */

@@ -17,7 +17,7 @@ static const char *const words[] = {
     [FRAME_SAID_WHAT_KEEPER_STUCK] = "agent killed a keeper that hung",
     [FRAME_SAID_WHAT_DISK_FULL] = "agent saw a full disk",
     [FRAME_SAID_WHAT_NO_FILES] = "agent could not make a run's files",
-    [FRAME_SAID_WHAT_LINK_REFUSED] = "agent refused a frame",
+    [FRAME_SAID_WHAT_LINK_REFUSED] = "agent refused a link",
     [FRAME_SAID_WHAT_RUN_DROPPED] = "agent dropped a run's log",
     [FRAME_SAID_WHAT_NOT_PREPARED] = "agent could not prepare the sandbox",
 };

@@ -3,7 +3,7 @@
  *	SWEEP_END	the backend is asked for all boxes of our instance
  *	its list	what is not known and old enough is looked at closely,
  *			SWEEP_WIDTH at a time: told, then stopped, kept or
- *			removed; then the carrier's leftovers; then SWEPT
+ *			removed; then the carriers' leftovers; then SWEPT
  *
  * One at a time: lists that come while one is at work are for a sweep that
  * will be dropped.
@@ -112,15 +112,14 @@ is_kept(const struct uuid *u, void *arg)
 static void
 sweep_end(struct sweep *s)
 {
-	struct carrier *c = s->w->box_host.carrier;
 	uint32_t forgotten = 0;
 
 	if (!s->wish.only_look)
-		forgotten = c->ops->sweep(
-		    c, s->wish.asof_ms - SWEEP_AGE_MS, is_kept, s);
+		forgotten = ways_sweep(s->w->box_host.ways,
+		    s->wish.asof_ms - SWEEP_AGE_MS, is_kept, s);
 	if (s->removed > 0 || forgotten > 0)
 		log_info("sweep: %u containers of ours, %u removed; %u of the "
-			 "carrier's leftovers removed",
+			 "carriers' leftovers removed",
 		    s->found, s->removed, forgotten);
 	msg_send_swept(s->w->front,
 	    &(struct msg_swept){
@@ -252,6 +251,25 @@ inspected_cb(
 }
 
 static void
+trial_removed_cb(int rc, const struct err *why, void *arg)
+{
+	(void)arg;
+	if (rc != 0)
+		log_debug("sweep: a trial of the carrier: %s", why->msg);
+}
+
+/* A worker was killed in the middle of it. */
+static void
+remove_trial(const struct sweep *s, const struct backend_container *c)
+{
+	struct backend *b = s->w->box_host.backend;
+
+	if (!s->wish.only_look &&
+	    c->created_ms < s->wish.asof_ms - SWEEP_AGE_MS)
+		b->ops->remove(b, &c->handle, trial_removed_cb, NULL);
+}
+
+static void
 listed_cb(int rc, const struct backend_container *list, size_t n,
     const struct err *why, void *arg)
 {
@@ -268,6 +286,8 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		const struct backend_container *c = &list[i];
 
+		if (c->is_trial)
+			remove_trial(s, c);
 		if (!c->is_ours)
 			continue;
 		s->found++;

@@ -627,6 +627,12 @@ overdue_cb(void *arg)
 {
 	struct task *t = arg;
 
+	/* Nobody can reach the agent: whether it comes again in time is its
+	 * box's to see, and what it has done meanwhile it tells then. */
+	if (t->peer == NULL) {
+		t->overdue_away = true;
+		return;
+	}
 	if (!is_read(t) || !t->overdue_once) {
 		t->overdue_once = is_read(t);
 		timer_set_ms(t->overdue, TASK_OVERDUE_AGAIN_MS);
@@ -646,7 +652,7 @@ task_send(struct task *t)
 	if (t->state != TASK_WAITING || t->peer == NULL ||
 	    !peer_has_room(t->peer, t->s.nspec))
 		return;
-	if (!timer_is_set(t->overdue))
+	if (!timer_is_set(t->overdue) && !t->overdue_away)
 		timer_set_ms(t->overdue, t->s.limit_ms + t->host->grace_ms);
 	t->state = TASK_ASKED;
 	t->acked = t->check.scan.offset;
@@ -667,6 +673,9 @@ task_attach(struct task *t, struct peer *p, const struct peer_run *known)
 	t->peer = p;
 	if (t->state >= TASK_COMPLETE)
 		return;
+	if (t->overdue_away)
+		timer_set_ms(t->overdue, t->host->grace_ms);
+	t->overdue_away = false;
 	t->state = TASK_WAITING;
 	if (known != NULL && known->from > t->check.scan.offset) {
 		task_end(t, RUNLOG_LOST,

@@ -132,6 +132,7 @@ struct task {
 	struct timer *retry;   /* set while bytes are pending */
 	struct timer *overdue; /* set from ASKED to COMPLETE */
 	bool overdue_once; /* the deadline passed while the agent was read */
+	bool overdue_away; /* that time came while the agent was away */
 	struct runlog_run_end log_end;
 	uint8_t cancel;  /* reason of a cancel, 0: none */
 	bool known;      /* the agent had the run at some time */

@@ -160,7 +160,7 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 	}
 	v->all = xcalloc(n + 1, sizeof(*v->all));
 	for (size_t i = 0; i < n; i++) {
-		if (!list[i].is_ours)
+		if (!list[i].is_ours && !list[i].is_trial)
 			continue;
 		v->all[v->n++] = list[i].handle;
 		(void)printf("%.12s %s\n", backend_handle_text(&list[i].handle),

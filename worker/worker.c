@@ -16,6 +16,7 @@
 #include "common/runspec.h"
 #include "common/xmalloc.h"
 #include "worker/sweep.h"
+#include "worker/trial.h"
 
 /* That the front asks for at a time, for each worker there is (ENGINE_PLACES);
  * where the others are away, of one worker. */
@@ -28,7 +29,7 @@ tell_state(struct worker *w)
 {
 	char text[ERR_TEXT_MAX + 200];
 
-	if (!w->engine_known)
+	if (!w->engine_known || w->front == NULL)
 		return;
 	(void)snprintf(text, sizeof(text), "%s%s%s", w->engine_detail,
 	    w->engine_detail[0] != '\0' && w->disk_waits > 0 ? "; " : "",
@@ -38,10 +39,39 @@ tell_state(struct worker *w)
 		    &(struct msg_engine_is){.name = w->engine_about.name,
 			.version = w->engine_about.version,
 			.api = w->engine_about.api,
-			.runtime = w->engine_about.runtime});
+			.runtime = w->engine_about.runtime,
+			.runtimes = w->engine_about.runtimes});
+	if (w->ways.chosen != NULL)
+		msg_send_carrier_is(w->front,
+		    &(struct msg_carrier_is){
+			.carrier = w->ways.chosen->carrier->ops->name,
+			.why = w->ways.why});
 	msg_send_worker_state(w->front,
 	    &(struct msg_worker_state){
 		.engine_up = w->engine_up, .detail = text, .lack = w->lack});
+}
+
+/* Before somebody needs it, if that costs no image. */
+static void
+look_for_carrier(struct worker *w)
+{
+	if (w->engine_up && w->lack[0] == '\0' && w->trial != NULL)
+		trial_look(w->trial);
+}
+
+static void
+carrier_wanted_cb(void *arg)
+{
+	struct worker *w = arg;
+
+	if (w->trial != NULL)
+		trial_start(w->trial);
+}
+
+static void
+carrier_chosen_cb(void *arg)
+{
+	tell_state(arg);
 }
 
 static void
@@ -56,6 +86,7 @@ on_state(bool up, const char *detail, void *arg)
 	tell_state(w);
 	if (up)
 		boxes_look(w->boxes);
+	look_for_carrier(w);
 }
 
 static void
@@ -74,6 +105,7 @@ on_lack(const char *text, void *arg)
 
 	(void)snprintf(w->lack, sizeof(w->lack), "%s", text);
 	tell_state(w);
+	look_for_carrier(w);
 }
 
 static void
@@ -452,6 +484,8 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	    .on_full = on_full,
 	    .arg = w};
 	w->boxes = boxes_new(&w->box_host);
+	ways_init(&w->ways, base, carrier_wanted_cb, carrier_chosen_cb, w);
+	w->box_host.ways = &w->ways;
 	return 0;
 }
 

@@ -16,6 +16,7 @@ struct conf;
 struct event_base;
 struct ipc_chan;
 struct sweep;
+struct trial;
 
 struct worker {
 	struct event_base *base;
@@ -29,6 +30,8 @@ struct worker {
 	struct task_host task_host;
 	struct box_host box_host; /* main fills in its pointers */
 	struct boxes *boxes;
+	struct ways ways;
+	struct trial *trial; /* NULL: the carrier is not found out by one */
 	struct sweep *sweep; /* what the front has listed so far */
 
 	uint32_t done; /* runs and sandboxes, since start */
@@ -43,7 +46,7 @@ struct worker {
 	char disk_detail[160];
 };
 
-/* worker_init - everything but backend, carrier, delivery and child; base is
+/* worker_init - everything but backend, ways and child; base is
  * kept */
 int worker_init(struct worker *w, struct event_base *base,
     const struct conf *conf, struct err *e) MUSTCHECK;

@@ -150,7 +150,8 @@ on_ping(void *arg, const struct frame_ping *m, struct err *e)
 	return 0;
 }
 
-/* All frames but WELCOME, the first one, which the uplink takes. */
+/* All frames but WELCOME and KNOCK, the first ones, which uplink and bridges
+ * take. */
 static const struct frame_down agent_down = {
     .on_open_sequence = on_open_sequence,
     .on_open_process = on_open_process,
@@ -254,7 +255,27 @@ agent_on_lost(void *arg)
 static const struct uplink_ops agent_uplink_ops = {
     agent_on_open, agent_on_frame, agent_on_lost};
 
+static void
+agent_on_bridge(int fd, void *arg)
+{
+	struct agent *a = arg;
+
+	uplink_take(&a->uplink, fd);
+}
+
 /* ---- life */
+
+/* The link's way, in or out. */
+static int
+agent_open_way(struct agent *a, const struct terms *t, struct err *e)
+{
+	uplink_init(&a->uplink, &a->loop, t->socket, &agent_uplink_ops, a);
+	bridges_init(&a->bridges, &a->loop, agent_on_bridge, a);
+	if (!t->listens)
+		return 0;
+	uplink_await(&a->uplink, t->quiet_ms);
+	return bridges_open(&a->bridges, e);
+}
 
 int
 agent_init(struct agent *a, const struct terms *t, struct err *e)
@@ -262,7 +283,8 @@ agent_init(struct agent *a, const struct terms *t, struct err *e)
 	uuid_random(&a->boot);
 	if (loop_init(&a->loop, e) != 0)
 		return e->code;
-	uplink_init(&a->uplink, &a->loop, t->socket, &agent_uplink_ops, a);
+	if (agent_open_way(a, t, e) != 0)
+		return e->code;
 	mux_init(&a->mux, &a->uplink);
 	if (procs_init(&a->procs, &a->loop, e) != 0)
 		return e->code;
@@ -298,6 +320,8 @@ agent_timeout(const struct agent *a, bool more_files)
 		next = layer_next_ms(&a->layer);
 	if (lease_next_ms(&a->lease) < next)
 		next = lease_next_ms(&a->lease);
+	if (bridges_next_ms(&a->bridges) < next)
+		next = bridges_next_ms(&a->bridges);
 	if (next != UINT64_MAX) {
 		now = clock_mono_ms();
 		next = next > now ? next - now : 0;
@@ -359,6 +383,7 @@ agent_run(struct agent *a)
 		fits = watch_layer(a, now);
 		wanted = watch_lease(a, now);
 		watch_memory();
+		bridges_tick(&a->bridges, now);
 		uplink_tick(&a->uplink, now);
 		more_files = files_work(&a->files);
 		tell_lines(a);

@@ -8,6 +8,7 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "common/uuid.h"
+#include "images/agent/bridges.h"
 #include "images/agent/files.h"
 #include "images/agent/layer.h"
 #include "images/agent/lease.h"
@@ -26,6 +27,7 @@ struct agent {
 	struct uuid boot;
 	struct loop loop;
 	struct uplink uplink;
+	struct bridges bridges;
 	struct mux mux;
 	struct procs procs;
 	struct seqs seqs;

@@ -287,6 +287,7 @@ struct keeper {
 	sigset_t death;         /* SIGCHLD */
 	sigset_t death_or_bell; /* and SIGTERM */
 	struct keeper_in *in;   /* the job */
+	bool is_subreaper;      /* else orphans are PID 1's: gVisor */
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
@@ -369,7 +370,8 @@ keeper_kill_tree(struct keeper *k)
 			if (keeper_reap(k) > 0)
 				quiet = 0;
 	}
-	k->report.left = !k->empty;
+	/* What lost its parent is out of reach: PID 1 looks for it. */
+	k->report.left = !k->empty || !k->is_subreaper;
 }
 
 /* SIGTERM is a doorbell: the order to kill is in shared memory and names the
@@ -380,6 +382,13 @@ is_told_to_kill(const struct keeper *k)
 	return atomic_load(&k->shared->kill) == k->in->job.order;
 }
 
+/* Nothing that the command started may live on. */
+static bool
+ends_all(const struct keeper *k)
+{
+	return !k->in->job.leave || k->report.killed;
+}
+
 /* Gives stragglers (the rest of a pipe, a process substitution) a moment to
  * end.  Returns whether something lives on, and may. */
 static bool
@@ -388,7 +397,7 @@ keeper_leaves(struct keeper *k)
 	uint64_t end = k->report.end_us + KEEPER_STRAGGLE_MS * 1000;
 	uint64_t now;
 
-	if (!k->in->job.leave || k->report.killed)
+	if (ends_all(k))
 		return false;
 	while (!k->empty && (now = clock_mono_us()) < end) {
 		int sig = wait_signal(
@@ -413,7 +422,7 @@ keeper_watch(struct keeper *k)
 			break;
 		}
 	}
-	if (k->empty)
+	if (k->empty && (k->is_subreaper || !ends_all(k)))
 		return;
 	k->report.behind = keeper_leaves(k);
 	if (!k->report.behind)
@@ -488,9 +497,9 @@ keeper_run(struct keeper *k)
 static void
 keeper_init(struct keeper *k, int socket)
 {
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1 ||
-	    /* Commands inherit these two. */
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+	k->is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+	/* Commands inherit these two. */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    setgroups(0, NULL) == -1)
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);

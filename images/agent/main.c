@@ -1,8 +1,9 @@
 /*
  * main.c - the agent's process: init of a sandbox
  *
- *	agent [-k MASK] [-b BYTES] [-n INODES] [socket]
+ *	agent [-k MASK] [-b BYTES] [-n INODES] [-l 0|1] [-q MS] [socket]
  *					terms.h says what they mean
+ *	agent bridge			no init: see bridge_program.h
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include "common/slice.h"
 #include "images/agent/agent.h"
 #include "images/agent/base_env.h"
+#include "images/agent/bridge_program.h"
 #include "images/agent/caps.h"
 #include "images/agent/oom.h"
 #include "images/agent/places.h"
@@ -71,6 +73,8 @@ main(int argc, char **argv)
 	struct terms terms;
 	struct err e;
 
+	if (argc == 2 && strcmp(argv[1], "bridge") == 0)
+		return bridge_program_run();
 	log_init("agent");
 	if (terms_parse(&terms, argc, argv, &e) != 0)
 		fatal(EXIT_USAGE, "%s", e.msg);

@@ -4,6 +4,8 @@
 
 #include "images/agent/agent.h"
 
+#define QUIET_MS_MAX 86400000
+
 static int
 take_number(const char *text, int base, uint64_t *out)
 {
@@ -13,6 +15,13 @@ take_number(const char *text, int base, uint64_t *out)
 	*out = strtoull(text, &end, base);
 	return errno != 0 || end == text || *end != '\0' || *text == '-' ? -1 :
 									   0;
+}
+
+static bool
+take_flag(const char *value, bool *out)
+{
+	*out = *value == '1';
+	return (*value == '0' || *value == '1') && value[1] == '\0';
 }
 
 /* One letter and its value; false: there is none such. */
@@ -25,6 +34,11 @@ take_option(struct terms *t, char letter, const char *value)
 		return take_number(value, 10, &t->disk.bytes) == 0;
 	if (letter == 'n')
 		return take_number(value, 10, &t->disk.inodes) == 0;
+	if (letter == 'l')
+		return take_flag(value, &t->listens);
+	if (letter == 'q')
+		return take_number(value, 10, &t->quiet_ms) == 0 &&
+		    t->quiet_ms > 0 && t->quiet_ms <= QUIET_MS_MAX;
 	return false;
 }
 
@@ -33,7 +47,8 @@ terms_parse(struct terms *t, int argc, char **argv, struct err *e)
 {
 	int i = 1;
 
-	*t = (struct terms){.socket = AGENT_SOCKET};
+	*t = (struct terms){
+	    .socket = AGENT_SOCKET, .quiet_ms = FRAME_BRIDGE_QUIET_MS};
 	for (; i + 1 < argc && argv[i][0] == '-'; i += 2)
 		if (strlen(argv[i]) != 2 ||
 		    !take_option(t, argv[i][1], argv[i + 1]))

@@ -131,6 +131,15 @@ children_by_task(pid_t pid, pid_t *out, size_t max)
 	return count;
 }
 
+pid_t
+tree_parent(pid_t pid)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return read_text(AT_FDCWD, path) > 0 ? tree_parse_ppid(text) : -1;
+}
+
 static size_t
 children_by_stat(pid_t pid, pid_t *out, size_t max)
 {

@@ -41,5 +41,7 @@ size_t tree_parse_children(const char *list, size_t n, pid_t *out, size_t max);
 /* tree_parse_ppid - the parent in the text of a stat file, whatever the
  * program's name in it looks like; -1 when it is none */
 pid_t tree_parse_ppid(const char *stat_text);
+/* tree_parent - of pid; 0: it has none in this PID namespace, -1: it is gone */
+pid_t tree_parent(pid_t pid);
 
 #endif

@@ -1,6 +1,7 @@
 #include "images/agent/uplink.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/epoll.h>
 
 #include "common/clock.h"
@@ -28,6 +29,13 @@ uplink_init(struct uplink *u, struct loop *loop, const char *address,
 	buf_init(&u->in, FRAME_DOWN_MAX + UPLINK_READ_BYTES);
 	buf_init(&u->out, UPLINK_OUT_MAX);
 	TAILQ_INIT(&u->queue);
+}
+
+void
+uplink_await(struct uplink *u, uint64_t quiet_ms)
+{
+	u->link.carrier = &uplink_bridge;
+	u->quiet_ms = quiet_ms;
 }
 
 static void
@@ -58,6 +66,16 @@ uplink_lose(struct uplink *u)
 		uplink_drop(u, f);
 	set_retry(u);
 	u->ops->on_close(u->arg);
+}
+
+/* That the other side is alive: it sends, or takes what it is sent.  The
+ * latter counts only while nothing is read for lack of room: at other times
+ * it may be a buffer on the way that takes it. */
+static void
+note_moved(struct uplink *u)
+{
+	if (u->quiet_ms != 0)
+		u->moved_ms = clock_mono_ms();
 }
 
 static void
@@ -135,6 +153,7 @@ uplink_read(struct uplink *u)
 		return;
 	}
 	buf_commit(&u->in, (size_t)n);
+	note_moved(u);
 	take_frames(u);
 }
 
@@ -151,17 +170,10 @@ uplink_event_cb(uint32_t events, void *arg)
 		uplink_lose(u);
 }
 
-void
-uplink_tick(struct uplink *u, uint64_t now_ms)
+/* The stream is open: greet. */
+static void
+uplink_begin(struct uplink *u)
 {
-	struct err e;
-
-	if (u->state != UPLINK_DOWN || now_ms < u->retry_at_ms)
-		return;
-	if (u->link.carrier->open(&u->link, &e) != 0) {
-		set_retry(u);
-		return;
-	}
 	u->events = EPOLLIN;
 	u->token = loop_add(u->loop, u->link.fd, u->events, uplink_event_cb, u);
 	if (u->token == 0) {
@@ -170,7 +182,45 @@ uplink_tick(struct uplink *u, uint64_t now_ms)
 		return;
 	}
 	u->state = UPLINK_GREETING;
+	note_moved(u);
 	u->ops->on_open(u->arg);
+}
+
+void
+uplink_take(struct uplink *u, int fd)
+{
+	uplink_lose(u);
+	u->link.fd = fd;
+	uplink_begin(u);
+}
+
+/* When the stream is given up; UINT64_MAX: never. */
+static uint64_t
+give_up_at_ms(const struct uplink *u)
+{
+	return u->state != UPLINK_DOWN && u->quiet_ms != 0 ?
+	    u->moved_ms + u->quiet_ms :
+	    UINT64_MAX;
+}
+
+void
+uplink_tick(struct uplink *u, uint64_t now_ms)
+{
+	struct err e;
+
+	if (now_ms >= give_up_at_ms(u)) {
+		say_line(FRAME_SAID_LEVEL_INFO, FRAME_SAID_WHAT_LINK_REFUSED,
+		    NULL, "a bridge was quiet for %llu ms",
+		    (unsigned long long)u->quiet_ms);
+		uplink_lose(u);
+	}
+	if (u->state != UPLINK_DOWN || u->link.carrier->open == NULL ||
+	    now_ms < u->retry_at_ms)
+		return;
+	if (u->link.carrier->open(&u->link, &e) == 0)
+		uplink_begin(u);
+	else
+		set_retry(u);
 }
 
 void
@@ -372,6 +422,8 @@ flush_once(struct uplink *u)
 		return false;
 	n = u->link.carrier->write(&u->link, b.iov, b.niov);
 	if (n > 0) {
+		if (!uplink_has_room(u))
+			note_moved(u);
 		batch_account(&b, u, (size_t)n);
 		return true;
 	}
@@ -403,15 +455,12 @@ uplink_flush(struct uplink *u)
 	set_events(u);
 }
 
-int
-uplink_next_ms(const struct uplink *u)
+/* In ms from now, when there is something to send; -1: nothing is. */
+static int
+next_flush_ms(const struct uplink *u)
 {
 	uint64_t now;
 
-	if (u->state == UPLINK_DOWN) {
-		now = clock_mono_ms();
-		return u->retry_at_ms > now ? (int)(u->retry_at_ms - now) : 0;
-	}
 	if (u->blocked || (buf_len(&u->out) == 0 && TAILQ_EMPTY(&u->queue)))
 		return -1;
 	if (u->hold_until_us == 0)
@@ -420,4 +469,29 @@ uplink_next_ms(const struct uplink *u)
 	return u->hold_until_us > now ?
 	    (int)((u->hold_until_us - now + 999) / 1000) :
 	    0;
+}
+
+static int
+ms_until(uint64_t at_ms)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (at_ms <= now)
+		return 0;
+	return at_ms - now < INT_MAX ? (int)(at_ms - now) : INT_MAX;
+}
+
+int
+uplink_next_ms(const struct uplink *u)
+{
+	int flush, quiet;
+
+	if (u->state == UPLINK_DOWN)
+		return u->link.carrier->open == NULL ? -1 :
+						       ms_until(u->retry_at_ms);
+	flush = next_flush_ms(u);
+	if (u->quiet_ms == 0)
+		return flush;
+	quiet = ms_until(give_up_at_ms(u));
+	return flush == -1 || quiet < flush ? quiet : flush;
 }

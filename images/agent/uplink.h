@@ -5,6 +5,10 @@
  * 500 ms, until a worker has answered with WELCOME; and again whenever the
  * link is lost.  A malformed frame loses it too.
  *
+ * On a bridge it waits for uplink_take instead.  Who is behind a bridge may be
+ * gone without a word, so one that moves no byte for quiet_ms is lost: the
+ * worker's PING comes more often (FRAME_BRIDGE_QUIET_MS).
+ *
  * Frames are collected and leave together at the end of a loop turn.  After
  * uplink_hold they wait up to UPLINK_HOLD_US for more, and UPLINK_OUTPUT_US
  * from the first output on: a short command's whole log then leaves in one
@@ -57,6 +61,8 @@ struct uplink {
 	uint64_t hold_until_us; /* 0: flush at the end of the turn */
 	uint64_t retry_at_ms;
 	uint32_t backoff_ms;
+	uint64_t quiet_ms; /* 0: for ever */
+	uint64_t moved_ms; /* when the stream last moved a byte */
 	struct buf in;
 	struct buf out; /* for frame_put_x, then uplink_put */
 	struct flow_queue queue;
@@ -64,7 +70,12 @@ struct uplink {
 
 void uplink_init(struct uplink *u, struct loop *loop, const char *address,
     const struct uplink_ops *ops, void *arg);
-/* uplink_tick - connect when it is time */
+/* uplink_await - instead of connecting: wait for bridges */
+void uplink_await(struct uplink *u, uint64_t quiet_ms);
+/* uplink_take - a bridge's stream, which is u's from now on; it takes the place
+ * of the one that is there */
+void uplink_take(struct uplink *u, int fd);
+/* uplink_tick - connect when it is time, give up a bridge that is quiet */
 void uplink_tick(struct uplink *u, uint64_t now_ms);
 /* uplink_put - after a frame_put_x into u->out, with what it returned: the
  * frame leaves with this turn.  The caller has made sure of room. */

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "images/agent/bridges.h"
+
 #define UPLINK_SNDBUF_BYTES (1 << 20)
 
 static int
@@ -56,5 +58,17 @@ unix_close(struct uplink_stream *k)
 	k->fd = -1;
 }
 
+static void
+bridge_close(struct uplink_stream *k)
+{
+	if (k->fd != -1)
+		bridges_hang_up(k->fd);
+	k->fd = -1;
+}
+
 const struct uplink_carrier uplink_unix = {
     unix_open, unix_read, unix_write, unix_close};
+
+/* A Unix socket, too: only its way here is another one. */
+const struct uplink_carrier uplink_bridge = {
+    NULL, unix_read, unix_write, bridge_close};

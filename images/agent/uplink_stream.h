@@ -2,8 +2,8 @@
  * uplink_stream.h - the byte stream to the worker, whatever carries it
  *
  * A carrier is a table of four functions; everything above it deals in
- * frames.  The only one so far is uplink_unix: the agent connects to a Unix
- * stream socket.
+ * frames.  With uplink_unix the agent connects to a Unix stream socket, with
+ * uplink_bridge it waits until a proven bridge is handed over (bridges.h).
  */
 #ifndef AGENT_UPLINK_STREAM_H
 #define AGENT_UPLINK_STREAM_H
@@ -17,7 +17,8 @@
 struct uplink_stream;
 
 struct uplink_carrier {
-	/* 0, or ERR_SYS when nobody answers; never waits */
+	/* 0, or ERR_SYS when nobody answers; never waits.  NULL: streams
+	 * come by uplink_take alone */
 	int (*open)(struct uplink_stream *k, struct err *e);
 	/* bytes, 0 at the end, -1 with errno (EAGAIN: none now) */
 	ssize_t (*read)(struct uplink_stream *k, void *p, size_t n);
@@ -33,5 +34,6 @@ struct uplink_stream {
 };
 
 extern const struct uplink_carrier uplink_unix;
+extern const struct uplink_carrier uplink_bridge;
 
 #endif

@@ -366,6 +366,7 @@ static const struct msg_worker_to_front handlers = {
     .on_worker_figures = on_worker_figures,
     .on_worker_state = on_worker_state,
     .on_engine_is = fleet_on_engine_is,
+    .on_carrier_is = fleet_on_carrier_is,
     .on_sandbox_ready = on_sandbox_ready,
     .on_sandbox_failed = on_sandbox_failed,
     .on_sandbox_lost = on_sandbox_lost,

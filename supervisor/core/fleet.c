@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/msg/chan.h"
 #include "common/runlog.h"
+#include "common/runtimes.h"
 #include "common/xmalloc.h"
 
 struct fleet_worker {
@@ -22,6 +23,8 @@ struct fleet_worker {
 	int64_t since_ms; /* it came, went, or its engine did */
 	bool engine_said;
 	struct fleet_engine engine;
+	char carrier[MSG_CARRIER_IS_CARRIER_MAX + 1];
+	char carrier_why[MSG_CARRIER_IS_WHY_MAX + 1];
 };
 
 struct fleet {
@@ -77,7 +80,8 @@ fleet_on_engine_is(void *worker, const struct msg_engine_is *m, struct err *e)
 	} texts[] = {{m->name, w->engine.name, sizeof(w->engine.name)},
 	    {m->version, w->engine.version, sizeof(w->engine.version)},
 	    {m->api, w->engine.api, sizeof(w->engine.api)},
-	    {m->runtime, w->engine.runtime, sizeof(w->engine.runtime)}};
+	    {m->runtime, w->engine.runtime, sizeof(w->engine.runtime)},
+	    {m->runtimes, w->engine.runtimes, sizeof(w->engine.runtimes)}};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		size_t n = strlen(texts[i].from);
@@ -88,6 +92,20 @@ fleet_on_engine_is(void *worker, const struct msg_engine_is *m, struct err *e)
 		(void)snprintf(texts[i].to, texts[i].size, "%s", texts[i].from);
 	}
 	w->engine_said = true;
+	return 0;
+}
+
+int
+fleet_on_carrier_is(void *worker, const struct msg_carrier_is *m, struct err *e)
+{
+	struct fleet_worker *w = worker;
+
+	if (!runlog_is_printable(m->carrier, strlen(m->carrier)) ||
+	    !runlog_is_printable(m->why, strlen(m->why)))
+		return err_set(e, ERR_PROTO,
+		    "a word of the carrier that is not printable");
+	(void)snprintf(w->carrier, sizeof(w->carrier), "%s", m->carrier);
+	(void)snprintf(w->carrier_why, sizeof(w->carrier_why), "%s", m->why);
 	return 0;
 }
 
@@ -115,6 +133,8 @@ worker_drop(struct fleet_worker *w)
 	w->engine_known = false;
 	w->engine_up = false;
 	w->engine_said = false;
+	w->carrier[0] = '\0';
+	w->carrier_why[0] = '\0';
 	w->since_ms = clock_wall_ms();
 	f->restarts++;
 	f->ops->on_went(w->index, f->arg);
@@ -267,6 +287,14 @@ fleet_check(const struct fleet *f, uint32_t worker, struct err *e)
 	return 0;
 }
 
+bool
+fleet_has_no_engine(const struct fleet *f, uint32_t worker)
+{
+	const struct fleet_worker *w = &f->workers[worker];
+
+	return w->chan != NULL && w->engine_known && !w->engine_up;
+}
+
 int
 fleet_check_all(const struct fleet *f, struct err *e)
 {
@@ -289,6 +317,16 @@ fleet_check_all(const struct fleet *f, struct err *e)
 	return 0;
 }
 
+int
+fleet_check_runtime(
+    const struct fleet *f, uint32_t worker, const char *runtime, struct err *e)
+{
+	const struct fleet_worker *w = &f->workers[worker];
+
+	return w->engine_said ? runtimes_check(w->engine.runtimes, runtime, e) :
+				0;
+}
+
 struct fleet_stats
 fleet_stats(const struct fleet *f)
 {
@@ -304,7 +342,11 @@ struct fleet_look
 fleet_look_at(const struct fleet *f, uint32_t worker)
 {
 	const struct fleet_worker *w = &f->workers[worker];
-	struct fleet_look look = {"away", w->since_ms, "", NULL};
+	struct fleet_look look = {.word = "away",
+	    .since_ms = w->since_ms,
+	    .detail = "",
+	    .carrier = "",
+	    .carrier_why = ""};
 
 	if (w->chan == NULL)
 		return look;
@@ -312,6 +354,8 @@ fleet_look_at(const struct fleet *f, uint32_t worker)
 		look.detail = w->detail[0] != '\0' ? w->detail : w->lack;
 	look.word = !w->engine_known ? "unknown" : w->engine_up ? "up" : "down";
 	look.engine = w->engine_said ? &w->engine : NULL;
+	look.carrier = w->carrier;
+	look.carrier_why = w->carrier_why;
 	return look;
 }
 

@@ -25,7 +25,8 @@ struct fleet_ops {
 	void (*on_came)(uint32_t worker, void *arg);
 	void (*on_went)(uint32_t worker, void *arg);
 	/* What workers say.  The argument of its functions is the struct
-	 * fleet_worker that said it; on_worker_state and on_engine_is are the
+	 * fleet_worker that said it; on_worker_state, on_engine_is and
+	 * on_carrier_is are the
 	 * fleet's own. */
 	const struct msg_worker_to_front *handlers;
 };
@@ -38,6 +39,8 @@ void *fleet_worker_arg(const struct fleet_worker *w);
 uint32_t fleet_worker_index(const struct fleet_worker *w);
 int fleet_on_worker_state(
     void *worker, const struct msg_worker_state *m, struct err *e) MUSTCHECK;
+int fleet_on_carrier_is(
+    void *worker, const struct msg_carrier_is *m, struct err *e) MUSTCHECK;
 int fleet_on_engine_is(
     void *worker, const struct msg_engine_is *m, struct err *e) MUSTCHECK;
 
@@ -66,6 +69,8 @@ bool fleet_is_away(const struct fleet *f);
  * in words for clients */
 int fleet_check(
     const struct fleet *f, uint32_t worker, struct err *e) MUSTCHECK;
+/* fleet_has_no_engine - that worker says that its engine is away */
+bool fleet_has_no_engine(const struct fleet *f, uint32_t worker);
 /* fleet_check_all - every worker has its engine, and that all that it makes
  * sandboxes of; else what is missing */
 int fleet_check_all(const struct fleet *f, struct err *e) MUSTCHECK;
@@ -76,6 +81,7 @@ struct fleet_engine {
 	char version[MSG_ENGINE_IS_VERSION_MAX + 1];
 	char api[MSG_ENGINE_IS_API_MAX + 1];
 	char runtime[MSG_ENGINE_IS_RUNTIME_MAX + 1];
+	char runtimes[MSG_ENGINE_IS_RUNTIMES_MAX + 1];
 };
 /* fleet_look - how it stands with that worker, for who administers */
 struct fleet_look {
@@ -84,10 +90,17 @@ struct fleet_look {
 	const char *detail; /* what it says of its engine */
 	/* As it was last said by this worker; NULL: not yet. */
 	const struct fleet_engine *engine;
+	/* By which carrier the agents of new sandboxes are reached; "": not
+	 * known yet.  And why by that one. */
+	const char *carrier, *carrier_why;
 };
 struct fleet_look fleet_look_at(const struct fleet *f, uint32_t worker);
 /* fleet_engine - of the first worker that reaches it; NULL: none does */
 const struct fleet_engine *fleet_engine(const struct fleet *f);
+/* fleet_check_runtime - that worker's engine has it, or does not say what it
+ * has; ERR_POLICY with what there is, in words for clients */
+int fleet_check_runtime(const struct fleet *f, uint32_t worker,
+    const char *runtime, struct err *e) MUSTCHECK;
 
 struct fleet_stats {
 	uint64_t total, ready, restarts;

@@ -83,13 +83,27 @@ runs_active(const struct runs *rs)
 	return rs->ids.count;
 }
 
+/* While there is no engine there may be no way to the agents either, nor to
+ * another sandbox: afterwards a run has the grace that it has when its worker
+ * was away. */
+static bool
+is_put_off(struct run *r)
+{
+	if (r->deadline_ms == 0 ||
+	    !fleet_has_no_engine(r->runs->parts.fleet, r->worker))
+		return false;
+	run_set_deadline(r);
+	return true;
+}
+
 struct run *
 runs_overdue(struct runs *rs, uint64_t now_ms)
 {
 	struct run *r;
 
 	TAILQ_FOREACH (r, &rs->phases[RUN_SENT], link)
-		if (is_overdue(r, now_ms) && r->sandbox->state == SANDBOX_READY)
+		if (r->sandbox->state == SANDBOX_READY && !is_put_off(r) &&
+		    is_overdue(r, now_ms))
 			return r;
 	return NULL;
 }

@@ -734,12 +734,21 @@ sandbox_make(
 	return sb;
 }
 
+/* Before there is a row of it: the worker that is to make it can, by the
+ * runtime that its tenant has. */
 static int
-check_worker(const struct sandboxes *all, struct err *e)
+check_worker(
+    const struct sandboxes *all, const struct principal *who, struct err *e)
 {
+	const struct tenant *n =
+	    quota_use_tenant(quota_use_of(all->parts.uses, who->tenant));
 	struct fleet *fleet = all->parts.fleet;
+	uint32_t worker = fleet_place(fleet, all->next_id);
+	int rc = fleet_check(fleet, worker, e);
 
-	return fleet_check(fleet, fleet_place(fleet, all->next_id), e);
+	if (rc != 0 || n == NULL)
+		return rc;
+	return fleet_check_runtime(fleet, worker, n->row.runtime, e);
 }
 
 int
@@ -753,7 +762,7 @@ sandbox_open(struct sandboxes *all, const struct sandbox_wish *w,
 		    "limit reached: %llu sandboxes exist (MAX_SANDBOXES): "
 		    "delete one with delete_sandbox",
 		    (unsigned long long)n);
-	if (check_worker(all, e) != 0)
+	if (check_worker(all, w->who, e) != 0)
 		return e->code;
 	*out = sandbox_make(all, w, 1);
 	return 0;
@@ -778,7 +787,7 @@ sandbox_replace(
 		    "limit reached: %llu sandboxes exist or are being removed "
 		    "(twice MAX_SANDBOXES): try again when some are gone",
 		    (unsigned long long)n);
-	if (check_worker(old->all, e) != 0)
+	if (check_worker(old->all, old->owner, e) != 0)
 		return e->code;
 	old->pins++;
 	explain(&old->row.reason, "replaced");

@@ -37,8 +37,9 @@ struct tenants {
 	struct hashmap ids;
 	unsigned int ntokens_of_none;
 	uint64_t next_number;
-	struct principal *local;
-	int64_t next_expiry_ms; /* INT64_MAX: none expires */
+	struct principal *local;    /* of the open server */
+	struct principal *resident; /* the same, of the operator's own socket */
+	int64_t next_expiry_ms;     /* INT64_MAX: none expires */
 	int64_t next_save_ms;
 	bool is_behind; /* something is not on disk */
 	void (*on_ended)(const struct principal *who, void *arg);
@@ -388,18 +389,33 @@ tenants_know(struct tenants *t, const char *text, int64_t wall_ms,
 	return TENANTS_KNOWN;
 }
 
-enum tenants_answer
-tenants_local(const struct tenants *t, struct principal **out)
+/* Without a token, whoever it is: the default tenant's. */
+static enum tenants_answer
+tenants_of_default(
+    const struct tenants *t, struct principal *who, struct principal **out)
 {
 	const struct tenant *n =
 	    tenants_find(t, (struct tenant_id){STORE_TENANT_DEFAULT});
 
-	if (!tenants_is_open(t))
-		return TENANTS_UNKNOWN;
 	if (n == NULL || !tenant_is_usable(n))
 		return TENANTS_DISABLED;
-	*out = t->local;
+	*out = who;
 	return TENANTS_KNOWN;
+}
+
+enum tenants_answer
+tenants_local(const struct tenants *t, struct principal **out)
+{
+	return tenants_is_open(t) ? tenants_of_default(t, t->local, out) :
+				    TENANTS_UNKNOWN;
+}
+
+enum tenants_answer
+tenants_resident(const struct tenants *t, struct principal **out)
+{
+	return store_directory_is_open(0, t->next_number) ?
+	    tenants_of_default(t, t->resident, out) :
+	    TENANTS_UNKNOWN;
 }
 
 static void
@@ -777,6 +793,8 @@ tenants_open(struct store *s, struct tenants **out, struct err *e)
 	LIST_INIT(&t->savings);
 	t->local = principal_new((struct tenant_id){STORE_TENANT_DEFAULT},
 	    TENANT_DEFAULT_NAME, PRINCIPAL_LOCAL, PRINCIPAL_USER);
+	t->resident = principal_new((struct tenant_id){STORE_TENANT_DEFAULT},
+	    TENANT_DEFAULT_NAME, PRINCIPAL_LOCAL, PRINCIPAL_USER);
 	rc = apply(t, &d, e);
 	store_directory_clear(&d);
 	if (rc != 0) {
@@ -805,6 +823,7 @@ tenants_free(struct tenants *t)
 	hashmap_clear(&t->names);
 	hashmap_clear(&t->ids);
 	principal_unref(t->local);
+	principal_unref(t->resident);
 	free(t);
 }
 

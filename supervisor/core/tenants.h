@@ -103,6 +103,11 @@ enum tenants_answer tenants_know(struct tenants *t, const char *text,
 /* tenants_local - who calls when the server is open */
 enum tenants_answer tenants_local(
     const struct tenants *t, struct principal **out);
+/* tenants_resident - who calls from where only the operator does: the default
+ * tenant's own, with tokens or without, as long as no other tenant was ever
+ * made.  The end of the open server does not end them. */
+enum tenants_answer tenants_resident(
+    const struct tenants *t, struct principal **out);
 
 /* ---- looking */
 

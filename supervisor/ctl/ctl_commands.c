@@ -456,6 +456,17 @@ whoami(const struct ctl_call *c, struct err *e)
 	return 0;
 }
 
+static int
+health_ask(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask(c, "GET", "/readyz", NULL, &o, e) != 0)
+		return e->code;
+	ctl_print_answer(c->o, o);
+	return 0;
+}
+
 #include "supervisor/ctl/ctl_calls_gen.h" /* commands[] */
 
 /* ---- running */

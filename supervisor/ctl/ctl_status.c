@@ -68,7 +68,8 @@ print_lists(json_t *o)
 	static const struct ctl_column engine[] = {{"WORKER", "worker"},
 	    {"ENGINE", "engine"}, {"SINCE", "since"}, {"NAME", "name"},
 	    {"VERSION", "version"}, {"API", "api_version"},
-	    {"RUNTIME", "runtime"}, {"DETAIL", "detail"}};
+	    {"RUNTIME", "runtime"}, {"CARRIER", "carrier"},
+	    {"WHY", "carrier_why"}, {"DETAIL", "detail"}};
 	static const struct ctl_column disks[] = {{"DISK", "name"},
 	    {"FREE", "free_bytes"}, {"INODES", "free_inodes"},
 	    {"DIRECTORY", "dir"}};

@@ -11,6 +11,7 @@
 #include "common/ceiling.h"
 #include "common/clock.h"
 #include "common/js.h"
+#include "common/runtimes.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/change.h"
@@ -149,10 +150,13 @@ rule_text(const json_t *value)
 	return json_is_true(value) ? "true" : "false";
 }
 
-/* null: as it is for all others. */
+/* null: as it is for all others.  A runtime that the engine has not would be
+ * said here and refused at each sandbox. */
 static int
-check_rules(const json_t *rules, struct ceiling *out, struct err *e)
+check_rules(const struct front *f, const json_t *rules, struct ceiling *out,
+    struct err *e)
 {
+	const struct fleet_engine *en = fleet_engine(core_fleet(f->core));
 	const char *name;
 	json_t *value;
 
@@ -166,7 +170,7 @@ check_rules(const json_t *rules, struct ceiling *out, struct err *e)
 		if (ceiling_rule(out, name, rule_text(value), e) != 0)
 			return e->code;
 	}
-	return 0;
+	return en == NULL ? 0 : runtimes_check(en->runtimes, out->runtime, e);
 }
 
 /* They were checked; what is not named stays as it is. */
@@ -251,7 +255,7 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 
 	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
 	    check_quotas(quotas, &e) != 0 ||
-	    check_rules(rules, &said, &e) != 0 ||
+	    check_rules(f, rules, &said, &e) != 0 ||
 	    tenant_add(core_tenants(f->core), js_text(body, "name"),
 		change_on_disk, c, &n, &e) != 0) {
 		change_refuse(c, &e);
@@ -295,7 +299,7 @@ change_tenant(const struct front *f, struct http_exchange *x, struct tenant *n,
 
 	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
 	    check_quotas(quotas, &e) != 0 ||
-	    check_rules(rules, &said, &e) != 0) {
+	    check_rules(f, rules, &said, &e) != 0) {
 		change_refuse(c, &e);
 		return;
 	}

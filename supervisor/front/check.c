@@ -102,7 +102,7 @@ check_may_listen(const struct netaddr *a, struct err *e)
 	return err_set(e, ERR_POLICY,
 	    "BIND: this address can be reached from other machines, and there "
 	    "is no tenant: everybody could run programs here.  Start with "
-	    "BIND=127.0.0.1 and make one (sandboxctl tenant add NAME, "
+	    "REQUIRE_TOKEN=true and make one (sandboxctl tenant add NAME, "
 	    "sandboxctl token add NAME), or name tenants and tokens in "
 	    "TENANTS_FILE, or an authorization server in OAUTH_ISSUER");
 }

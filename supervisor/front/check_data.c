@@ -77,6 +77,7 @@ check_address(const struct conf *conf, struct err *e)
 	struct netaddr address;
 
 	if (conf_str(conf, CONF_OAUTH_ISSUER)[0] != '\0' ||
+	    conf_bool(conf, CONF_REQUIRE_TOKEN) ||
 	    netaddr_parse(text, strlen(text), &address) != 0)
 		return 0; /* the supervisor says what is wrong with it */
 	return check_may_listen(&address, e);

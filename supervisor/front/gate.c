@@ -90,15 +90,15 @@ token_of(const struct http_exchange *x)
 }
 
 /* Who administers is of no tenant, and what only users may do is a tenant's:
- * while there is one tenant for all who come, it is that one's there, too. */
+ * while there is one tenant alone, it is that one's. */
 static bool
 know_local(struct front *f, struct http_exchange *x, const struct route *r)
 {
 	struct principal *who = NULL;
 
 	if (r == NULL || r->roles != ROUTE_ROLE(PRINCIPAL_USER) ||
-	    gate_is_closed(f) ||
-	    tenants_local(core_tenants(f->core), &who) != TENANTS_KNOWN)
+	    f->oauth != NULL ||
+	    tenants_resident(core_tenants(f->core), &who) != TENANTS_KNOWN)
 		return false;
 	http_set_principal(x, who);
 	return true;
@@ -122,7 +122,8 @@ know_user(
 bool
 gate_is_closed(const struct front *f)
 {
-	return f->oauth != NULL || !tenants_is_open(core_tenants(f->core));
+	return f->oauth != NULL || conf_bool(f->conf, CONF_REQUIRE_TOKEN) ||
+	    !tenants_is_open(core_tenants(f->core));
 }
 
 /* Whose tokens were wrong too often is told so, and nobody else is told of it.

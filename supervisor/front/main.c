@@ -143,14 +143,20 @@ on_refuse(const char *why, void *arg)
 }
 
 static void
-log_who_may_call(const struct tenants *t, bool is_asked)
+log_who_may_call(const struct tenants *t, const struct conf *conf)
 {
+	bool is_asked = conf_str(conf, CONF_OAUTH_ISSUER)[0] != '\0';
+	bool is_required = conf_bool(conf, CONF_REQUIRE_TOKEN);
 	size_t ntenants, ntokens;
 
 	tenants_count(t, &ntenants, &ntokens);
-	if (!is_asked && tenants_is_open(t))
+	if (!is_asked && !is_required && tenants_is_open(t))
 		log_info("no tenant and no token yet: whoever reaches this "
 			 "server on loopback may use it");
+	else if (!is_asked && ntokens == 0)
+		log_warn("every request wants a token, and none is good yet: "
+			 "make one by sandboxctl token add %s",
+		    TENANT_DEFAULT_NAME);
 	else
 		log_info("every request wants a token: %zu tenants, %zu "
 			 "tokens that are good",
@@ -180,8 +186,7 @@ open_core(struct program *p, struct err *e)
 		return e->code;
 	free(p->tenants);
 	p->tenants = NULL;
-	log_who_may_call(core_tenants(p->core),
-	    conf_str(p->conf, CONF_OAUTH_ISSUER)[0] != '\0');
+	log_who_may_call(core_tenants(p->core), p->conf);
 	return core_recover(p->core, e);
 }
 

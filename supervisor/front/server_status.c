@@ -128,12 +128,15 @@ view_engine(const struct front *f)
 		    at.engine != NULL ? at.engine : &unknown;
 
 		json_array_append_new(list,
-		    json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+		    json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, "
+			      "s:o, s:o, s:o}",
 			"worker", (int)i, "engine", at.word, "since",
 			view_time(at.since_ms), "name", view_words(en->name),
 			"version", view_words(en->version), "api_version",
 			view_words(en->api), "runtime", view_words(en->runtime),
-			"detail", view_words(at.detail)));
+			"carrier", view_words(at.carrier), "carrier_why",
+			view_words(at.carrier_why), "detail",
+			view_words(at.detail)));
 	}
 	return list;
 }

@@ -51,8 +51,10 @@ tell(const struct conf *conf, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(told); i++)
 		if (setenv(told[i].name, conf_str(conf, told[i].key), 1) == -1)
 			return err_errno(e, "%s", told[i].name);
-	if (setenv("DATA_DIR", data, 1) == -1)
-		return err_errno(e, "DATA_DIR");
+	if (setenv("DATA_DIR", data, 1) == -1 ||
+	    setenv("STDIO_HTTP",
+		conf_bool(conf, CONF_STDIO_HTTP) ? "true" : "false", 1) == -1)
+		return err_errno(e, "DATA_DIR, STDIO_HTTP");
 	return 0;
 }
 

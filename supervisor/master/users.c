@@ -3,12 +3,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "common/engine_host.h"
 #include "common/fence.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/master/spawn.h"
-
-#define SOCKET_PATH_MAX 4096
 
 struct users_answer {
 	int rc;
@@ -192,35 +191,33 @@ look_at(const char *path,
 		cb(path, &st, arg);
 }
 
-/* DOCKER_HOST, or the places where such a socket usually is, below two
- * roots. */
+/* DOCKER_HOST's, or the usual ones, as workers try them. */
 static void
 each_socket(const struct users *u,
     void (*cb)(const char *path, const struct stat *st, void *arg), void *arg)
 {
-	static const char prefix[] = "unix://";
-	static const char *const names[] = {
-	    "podman/podman.sock", "docker.sock"};
-	const char *roots[] = {getenv("XDG_RUNTIME_DIR"), "/run", "/var/run"};
-	char path[SOCKET_PATH_MAX];
+	char *usual[ENGINE_HOST_USUAL_MAX];
+	struct engine_host at;
+	struct err e;
+	size_t n;
 
-	if (strncmp(u->docker_host, prefix, strlen(prefix)) == 0) {
-		look_at(u->docker_host + strlen(prefix), cb, arg);
+	if (u->docker_host[0] != '\0') {
+		if (engine_host_parse(u->docker_host, &at, &e) == 0 &&
+		    at.kind == ENGINE_HOST_UNIX)
+			look_at(at.path, cb, arg);
 		return;
 	}
-	for (size_t r = 0; r < ARRAY_LEN(roots); r++)
-		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-			if (roots[r] == NULL || roots[r][0] != '/')
-				continue;
-			(void)snprintf(
-			    path, sizeof(path), "%s/%s", roots[r], names[i]);
-			look_at(path, cb, arg);
-		}
+	n = engine_host_usual(usual);
+	for (size_t i = 0; i < n; i++) {
+		look_at(usual[i], cb, arg);
+		free(usual[i]);
+	}
 }
 
 struct reach {
 	const struct privdrop_user *front;
-	char path[SOCKET_PATH_MAX]; /* of one that the front may open */
+	char
+	    path[ENGINE_HOST_PATH_MAX + 1]; /* of one that the front may open */
 };
 
 static void
@@ -266,6 +263,8 @@ users_resolve(const struct conf *conf, struct users *u, struct err *e)
 		(void)snprintf(u->of[i].name, sizeof(u->of[i].name), "root");
 	u->docker_host = xstrdup(conf_str(conf, CONF_DOCKER_HOST));
 	rc = resolve(conf, u, e);
+	if (rc == 0 && u->of[MSG_ROLE_FRONT].uid != 0)
+		rc = privdrop_may_change(e);
 	if (rc == 0)
 		rc = check_reach(u, e);
 	if (rc == 0)

@@ -60,7 +60,8 @@ struct bridge {
 	void *arg;
 	struct errands errands;
 	size_t count, bytes;
-	unsigned int flying[2]; /* under way: others, requests */
+	uint64_t done, done_seen, taken_seen; /* bridge_moves */
+	unsigned int flying[2];               /* under way: others, requests */
 	unsigned int gates;
 	char *session, *revision;
 	unsigned int session_number;
@@ -179,6 +180,7 @@ errand_free(struct errand *d)
 
 	TAILQ_REMOVE(&b->errands, d, link);
 	b->count--;
+	b->done++;
 	b->bytes -= d->len;
 	message_clear(&d->m);
 	free(d->line);
@@ -615,6 +617,24 @@ bridge_end_input(struct bridge *b)
 {
 	b->input_ended = true;
 	timer_set_ms(b->turn, 0);
+}
+
+size_t
+bridge_left(const struct bridge *b)
+{
+	return b->count;
+}
+
+bool
+bridge_moves(struct bridge *b)
+{
+	uint64_t taken = outlet_taken(b->output);
+	bool moves = b->done != b->done_seen ||
+	    (taken != b->taken_seen && !outlet_is_empty(b->output));
+
+	b->done_seen = b->done;
+	b->taken_seen = taken;
+	return moves;
 }
 
 bool

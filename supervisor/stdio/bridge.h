@@ -9,9 +9,11 @@
  *			later messages name.  It is kept: a server that knows
  *			the session no more (404) is given it again, and the
  *			message after it
- *	notifications/initialized	after it the session's own stream is
- *asked for notifications/cancelled	of a message of MCP 2026-07-28 closes
- *its connection; of one that was not sent, drops it
+ *	notifications/initialized
+ *			after it the session's own stream is asked for
+ *	notifications/cancelled
+ *			of a message of MCP 2026-07-28 closes its connection;
+ *			of one that was not sent, drops it
  *
  * At most BRIDGE_FLYING_MAX requests are under way, and as many others: a
  * notification does not wait for a call that takes its time.  Further ones wait
@@ -51,6 +53,11 @@ bool bridge_is_full(const struct bridge *b);
 void bridge_output_has_room(struct bridge *b);
 /* bridge_end_input - on_done comes when all is answered, at once if it is */
 void bridge_end_input(struct bridge *b);
+/* bridge_left - messages that are not answered */
+size_t bridge_left(const struct bridge *b);
+/* bridge_moves - since it was last asked: was something answered, or does the
+ * client take what waits for it? */
+bool bridge_moves(struct bridge *b);
 /* bridge_was_reached - has the server ever answered? */
 bool bridge_was_reached(const struct bridge *b);
 /* bridge_give_up - no server can be had: what waits for one is told so */

@@ -29,7 +29,8 @@ struct household {
 	char *program;
 	char *const *args;
 	char *data_setting; /* DATA_DIR=... */
-	int dir;            /* DATA_DIR */
+	enum household_listens listens;
+	int dir; /* DATA_DIR */
 	char socket_path[64];
 	pid_t pid; /* 0: none */
 	bool is_stopping;
@@ -71,7 +72,8 @@ become_server(const struct household *h, pid_t parent)
 	for (size_t i = 0; h->args[i] != NULL && i < ARGS_MAX; i++)
 		argv[n++] = h->args[i];
 	argv[n++] = h->data_setting;
-	argv[n++] = bind;
+	if (h->listens == HOUSEHOLD_SOCKET_ALONE)
+		argv[n++] = bind;
 	argv[n] = NULL;
 	set_descriptors();
 	set_environment();
@@ -195,6 +197,7 @@ household_new(struct event_base *base, const struct household_ask *ask,
 	h->program = xstrdup(ask->program);
 	h->args = ask->args;
 	h->data_setting = xasprintf("DATA_DIR=%s", ask->data_dir);
+	h->listens = ask->listens;
 	h->dir = -1;
 	if (open_dir(h, ask->data_dir, e) != 0) {
 		household_free(h);

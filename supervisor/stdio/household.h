@@ -1,12 +1,12 @@
 /*
  * household.h - a server of the bridge's own, where it was told of none
  *
- * mcp-sandboxd with BIND=none: no address of it listens, and its admin socket
- * in DATA_DIR is for who started it and for root. DATA_DIR belongs to one
- * server at a time, and its lock says to which: where several bridges have the
- * same one, the first starts the server and all use it; when that bridge ends,
- * so does its server, and the next request of another bridge starts the next.
- * Sandboxes and their runs outlive all of them.
+ * mcp-sandboxd with BIND=none: no address of it listens (but with STDIO_HTTP),
+ * and its admin socket in DATA_DIR is for who started it and for root. DATA_DIR
+ * belongs to one server at a time, and its lock says to which: where several
+ * bridges have the same one, the first starts the server and all use it; when
+ * that bridge ends, so does its server, and the next request of another bridge
+ * starts the next. Sandboxes and their runs outlive all of them.
  *
  * The kernel ends the server (SIGTERM) when the bridge is gone, however it
  * went.
@@ -26,10 +26,16 @@ struct household_ops {
 	void (*on_end)(bool good, const char *why, void *arg);
 };
 
+enum household_listens {
+	HOUSEHOLD_SOCKET_ALONE,
+	HOUSEHOLD_AS_SET /* BIND and PORT, too */
+};
+
 struct household_ask {
 	const char *program;  /* mcp-sandboxd; copied */
 	char *const *args;    /* its options and settings, the last one NULL */
 	const char *data_dir; /* made where it is missing */
+	enum household_listens listens;
 	const struct household_ops *ops;
 	void *arg;
 };

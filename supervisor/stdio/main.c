@@ -7,8 +7,8 @@
  * MCP_SANDBOXD_URL names the server; without one, a server of its own runs as
  * long as it does (household.h).
  *
- * It ends when its input does, once what was asked is answered or END_MS are
- * over, and on SIGTERM and SIGINT.
+ * It ends when its input does, once what was asked is answered or nothing has
+ * moved for END_MS, and on SIGTERM and SIGINT.
  */
 #include <errno.h>
 #include <signal.h>
@@ -62,17 +62,24 @@ done_cb(void *arg)
 	finish(arg);
 }
 
-/* A server that is being started has its time, as long as anybody waits. */
+/* A server that is being started has its time, as long as anybody waits, and so
+ * has a client that still reads. */
 static void
 end_cb(void *arg)
 {
 	struct stdio_program *p = arg;
 
-	if (p->household != NULL && !bridge_was_reached(p->bridge) &&
-	    p->status == 0)
+	if ((p->household != NULL && !bridge_was_reached(p->bridge) &&
+		p->status == 0) ||
+	    bridge_moves(p->bridge)) {
 		timer_set_ms(p->end, END_MS);
-	else
-		finish(p);
+		return;
+	}
+	if (bridge_left(p->bridge) > 0)
+		log_warn("%zu messages have no answer %d s after the input's "
+			 "end, and nothing moves: they are left",
+		    bridge_left(p->bridge), END_MS / 1000);
+	finish(p);
 }
 
 static void
@@ -82,6 +89,7 @@ begin_end(struct stdio_program *p)
 		(void)event_del(p->readable);
 	p->is_reading = false;
 	bridge_end_input(p->bridge);
+	(void)bridge_moves(p->bridge);
 	timer_set_ms(p->end, END_MS);
 }
 
@@ -270,6 +278,9 @@ open_household(struct stdio_program *p, char **argv, struct err *e)
 	const struct household_ask ask = {.program = argv[1],
 	    .args = argv + 2,
 	    .data_dir = setting("DATA_DIR"),
+	    .listens = strcmp(setting("STDIO_HTTP"), "true") == 0 ?
+		HOUSEHOLD_AS_SET :
+		HOUSEHOLD_SOCKET_ALONE,
 	    .ops = &household_ops,
 	    .arg = p};
 

@@ -17,6 +17,7 @@ struct outlet {
 	void *arg;
 	struct event *writable;
 	struct buf waits;
+	uint64_t taken; /* bytes */
 	bool was_full;
 	bool is_gone;
 };
@@ -49,7 +50,10 @@ writable_cb(evutil_socket_t fd, short what, void *arg)
 		lose(o);
 		return;
 	}
-	buf_consume(&o->waits, n > 0 ? (size_t)n : 0);
+	if (n > 0) {
+		buf_consume(&o->waits, (size_t)n);
+		o->taken += (uint64_t)n;
+	}
 	if (buf_len(&o->waits) > 0)
 		wait_writable(o);
 	else
@@ -121,4 +125,10 @@ bool
 outlet_is_empty(const struct outlet *o)
 {
 	return buf_len(&o->waits) == 0;
+}
+
+uint64_t
+outlet_taken(const struct outlet *o)
+{
+	return o->taken;
 }

@@ -30,5 +30,7 @@ void outlet_free(struct outlet *o); /* NULL is fine */
 void outlet_put(struct outlet *o, const char *message, size_t n);
 bool outlet_is_full(const struct outlet *o);
 bool outlet_is_empty(const struct outlet *o);
+/* outlet_taken - bytes that the client has taken */
+uint64_t outlet_taken(const struct outlet *o);
 
 #endif

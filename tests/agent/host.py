@@ -1,4 +1,8 @@
-"""The worker's side of the link, and a sandbox with the real agent in it."""
+"""The worker's side of the link, and a sandbox with the real agent in it.
+
+AGENT_CARRIER=bridge has all tests take the other way to the agent: it waits,
+and what links is "agent bridge", started in the sandbox from outside.
+"""
 import os
 import select
 import shutil
@@ -12,13 +16,15 @@ import uuid
 import wire
 
 WAIT_S = 20
+CARRIER = os.environ.get("AGENT_CARRIER", "unix")
+assert CARRIER in ("unix", "bridge")
 
 # Runs in new PID and mount namespaces: builds a root of its own from the
 # machine's programs, so that /workspace, /artifacts and /tmp are empty and
 # nothing on the machine is changed, and becomes the agent.
 ROOT_SCRIPT = """
 set -e
-share=$1 root=$2 cgroup=$3 hidden=$4
+share=$1 root=$2 cgroup=$3 hidden=$4 options=$5
 mount -t tmpfs -o mode=755 none "$root"
 for d in bin sbin lib lib32 lib64 libx32; do
     if [ -L "/$d" ]; then cp -P "/$d" "$root/$d"
@@ -50,8 +56,12 @@ if [ -n "$cgroup" ]; then
 fi
 # the capabilities that the container gives its first process
 exec chroot "$root" setpriv --inh-caps=-all --bounding-set=-all,+setuid,\
-+setgid,+chown,+fowner,+dac_override,+kill,+setpcap /.mcp-sandbox/agent
++setgid,+chown,+fowner,+dac_override,+kill,+setpcap \
+    /.mcp-sandbox/agent $options
 """
+
+
+BRIDGE_ARGS = b"/.mcp-sandbox/agent\0bridge\0"
 
 
 def wait_until(condition, what, seconds=WAIT_S):
@@ -183,8 +193,16 @@ class Host:
         self.listener.close()
         os.unlink(self.path)
 
-    def accept(self, welcome=True):
+    def connect(self):
+        """What the agent greets on; here it is the agent that connects."""
         self.conn, _ = self.listener.accept()
+
+    def accept(self, welcome=True):
+        self.connect()
+        self.greet(welcome)
+
+    def greet(self, welcome=True):
+        """With what has connected."""
         self.closed = False
         self.buffer.clear()
         self.pongs.clear()
@@ -496,10 +514,42 @@ class Host:
             c.closed = (f["code"], f["text"])
 
 
+class BridgeHost(Host):
+    """The same, but it is the host that connects: by a bridge each time."""
+
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        self.secret = os.urandom(32)
+        super().__init__(sandbox.dir)
+
+    def listen(self):
+        """There is nothing that the agent could connect to."""
+
+    def stop_listening(self):
+        """Nothing comes in but by connect."""
+
+    def connect(self):
+        self.conn, end = socket.socketpair()
+        with end:
+            self.sandbox.start_bridge(stdin=end, stdout=end)
+        self.knock()
+
+    def knock(self):
+        self.send("KNOCK", secret=self.secret)
+
+    def send_raw(self, data):
+        """That the bridge is gone is noticed by reading."""
+        try:
+            super().send_raw(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+
 class Sandbox:
     """The agent as PID 1 of its own namespace, and its host."""
 
-    def __init__(self, agent, cgroup="", accept=True, hidden="", env=None):
+    def __init__(self, agent, cgroup="", accept=True, hidden="", env=None,
+                 carrier=CARRIER, options=""):
         self.dir = tempfile.mkdtemp(prefix="sandbox-")
         share = os.path.join(self.dir, "share")
         root = os.path.join(self.dir, "root")
@@ -508,17 +558,38 @@ class Sandbox:
         os.chmod(self.dir, 0o755)
         shutil.copy(agent, os.path.join(share, "agent"))
         os.chmod(os.path.join(share, "agent"), 0o755)
-        self.host = Host(share)
+        self.bridges = []
+        self.is_bridged = carrier == "bridge"
+        more = []
+        if self.is_bridged:
+            self.host = BridgeHost(self)
+            more = ["--net"]  # the inner socket's name is the namespace's
+            options += " -l 1"
+        else:
+            self.host = Host(share)
         self.child = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--mount-proc",
+            ["unshare", "--pid", "--fork", "--mount-proc", *more,
              "--mount", "--kill-child", "sh", "-c", ROOT_SCRIPT, "sh",
-             share, root, cgroup, hidden],
+             share, root, cgroup, hidden, options],
             stdin=subprocess.DEVNULL,
             env={"PATH": os.environ["PATH"], **(env or {})})
+        if self.is_bridged or not accept:
+            wait_until(self.is_agent_running, "the agent runs")
         if accept:
             self.host.accept()
-        else:
-            wait_until(self.is_agent_running, "the agent runs")
+
+    def enter(self, command, **more):
+        """Start it in the sandbox as an engine's exec does: from outside."""
+        return subprocess.Popen(
+            ["nsenter", f"--target={self.pid}", "--pid", "--mount", "--net",
+             "--root", "--", *command], **more)
+
+    def start_bridge(self, **more):
+        for bridge in self.bridges:
+            bridge.poll()  # nobody else takes what has ended
+        self.bridges.append(self.enter(["/.mcp-sandbox/agent", "bridge"],
+                                       **more))
+        return self.bridges[-1]
 
     def children(self, pid):
         path = f"/proc/{pid}/task/{pid}/children"
@@ -554,9 +625,19 @@ class Sandbox:
         """All processes in the sandbox but its init: pid -> arguments."""
         return {p: args for p, (_, _, args) in self.scan().items()}
 
+    def running_bridges(self):
+        """Pids, outside."""
+        return [p for p, (_, _, args) in self.scan_all().items()
+                if args == BRIDGE_ARGS]
+
     def scan(self):
-        """pid -> (name, parent, arguments), each looked at once: keepers come
-        and go."""
+        """pid -> (name, parent, arguments) of what is there but bridges, which
+        belong to the link."""
+        return {p: it for p, it in self.scan_all().items()
+                if it[2] != BRIDGE_ARGS and it[0] != "nsenter"}
+
+    def scan_all(self):
+        """Each looked at once: keepers come and go."""
         mine = os.readlink(f"/proc/{self.pid}/ns/pid")
         found = {}
         for name in os.listdir("/proc"):
@@ -577,6 +658,16 @@ class Sandbox:
     def open_files(self):
         """How many descriptors the agent has."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def links(self):
+        """What the agent has open, by name."""
+        names = []
+        for fd in os.listdir(f"/proc/{self.pid}/fd"):
+            try:
+                names.append(os.readlink(f"/proc/{self.pid}/fd/{fd}"))
+            except OSError:
+                continue
+        return names
 
     def path(self, inside):
         """A path of the sandbox, seen from outside."""
@@ -602,7 +693,9 @@ class Sandbox:
 
     def wait_asleep(self, ms=0xffffffff):
         """Whatever it is asked in between, it goes back to sleep for as long,
-        if nothing happens."""
+        if nothing happens; on a bridge until the next PING is due."""
+        if self.is_bridged:
+            ms = min(ms, 25000)
         for _ in range(3):
             wait_until(lambda: self.will_sleep_ms() >= ms, "the agent sleeps")
             self.host.ping()
@@ -613,5 +706,8 @@ class Sandbox:
         self.child.wait()
         if self.host.conn:
             self.host.conn.close()
-        self.host.listener.close()
+        if self.host.listener:
+            self.host.listener.close()
+        for bridge in self.bridges:
+            bridge.wait()
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -17,6 +17,8 @@ build = _there.build
 engine = _there.engine
 make_server = _there.make_server
 pytest_runtest_makereport = _there.pytest_runtest_makereport
+pytest_collection_modifyitems = _there.pytest_collection_modifyitems
+pytest_configure = _there.pytest_configure
 
 
 def pytest_addoption(parser):

@@ -30,7 +30,9 @@ PAGES = ("README.md", "docs/clients.md", "docs/tools.md",
          "docs/troubleshooting.md", "docs/security.md", "docs/operations.md",
          "docs/sandboxctl.md", "docs/sqlite.md", "docs/events.md",
          "docs/api.md", "docs/history.md", "docs/metrics.md", "docs/logging.md",
-         "docs/tasks.md", "docs/prometheus/README.md")
+         "docs/tasks.md", "docs/prometheus/README.md", "docs/containers.md")
+# Played by tests/forms, on a machine of its own.
+IN_CONTAINERS = ("docs/containers.md",)
 SHOWN_AT = "http://127.0.0.1:8080"
 # Of a server that a page starts itself: its places and port.
 SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",
@@ -44,6 +46,7 @@ ELSEWHERE = {
     "./bootstrap run": 'job "bootstrap run --once"',
     "./bootstrap check": "the check itself",
     "./bootstrap bench": "measures, and wants the machine for itself",
+    "./bootstrap image": "tests/forms",
     "./bootstrap deps": "tests/fresh: installs packages",
     "./bootstrap stop": "stops the engine that the check needs",
     "rm -rf build data": "removes the build",
@@ -186,10 +189,11 @@ class Elsewhere:
             [(SHOWN_PORT, self.port)]
 
 
-def play(blocks, shown, env, directory):
+def play(blocks, shown, env, directory, within=(), limit_s=LIMIT_S):
     """Run the blocks of sh of one page, in one shell; shown says what stands
-    on the page for what.  Each must succeed, and print what stands below it;
-    what a failed one leaves running is ended."""
+    on the page for what, within are words before the shell.  Each must succeed,
+    and print what stands below it; what a failed one leaves running is
+    ended."""
     mine = [b for b in blocks if b.language == "sh" and b.reason is None]
     script = "set -eu -o pipefail\ntrap 'kill $(jobs -p) || :; wait' EXIT\n"
     for b in mine:
@@ -197,7 +201,8 @@ def play(blocks, shown, env, directory):
     with tempfile.TemporaryFile("w+", errors="replace") as trace:
         fd = trace.fileno()
         done = subprocess.run(
-            ["timeout", "-k", "20", str(LIMIT_S), "bash", "-xc", script],
+            [*within, "timeout", "-k", "20", str(limit_s), "bash", "-xc",
+             script],
             env={**env, "BASH_XTRACEFD": str(fd), "PS4": "+ $SECONDS s: "},
             pass_fds=(fd,), cwd=directory, text=True, errors="replace",
             stdin=subprocess.DEVNULL, capture_output=True, check=False)

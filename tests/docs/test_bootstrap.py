@@ -204,6 +204,23 @@ def test_run_says_four_lines_and_leaves_no_more(
 
 
 @needs_root
+def test_image_makes_the_servers_of_what_was_built(make_tree, build):
+    """Its script is a stand-in; what that makes: tests/forms."""
+    tree = make_tree(0o755)
+    tree.furnish(build)
+    script(tree.file("images/server/build"),
+           'echo "made of $1 for $DOCKER_HOST: $(ls "$1"/mcp-sandboxd)"')
+    done = tree("image", "server")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (f"made of {tree.path}/build for {tree.env['DOCKER_HOST']}: "
+            f"{tree.path}/build/mcp-sandboxd\n") in done.stdout
+    alone = tree("image")
+    assert alone.returncode == 0 and "made of" not in alone.stdout
+    assert tree.env["SANDBOX_IMAGE"] in alone.stdout
+    assert tree("image", "none").returncode == 1
+
+
+@needs_root
 def test_settings_that_are_wrong_are_said_before_a_start(make_tree, build):
     tree = make_tree(0o755)
     tree.furnish(build)

@@ -31,12 +31,45 @@ read_line(const char *line, size_t n)
 }
 
 static void
+check_from(const struct answer_prepared *p)
+{
+	check_text(p->agent, sizeof(p->agent));
+	check_text(p->base, sizeof(p->base));
+}
+
+/* Of images, and of containers that one is prepared by. */
+static void
+read_prepared(const char *s, size_t n)
+{
+	struct answer_preparing *containers;
+	struct answer_listed *images;
+	struct err e;
+	size_t count;
+
+	if (answer_images(s, n, "p:", &images, &count, &e) == 0) {
+		for (size_t i = 0; i < count; i++) {
+			check_text(images[i].id, sizeof(images[i].id));
+			check_from(&images[i].from);
+		}
+		free(images);
+	}
+	if (answer_preparings(s, n, &containers, &count, &e) == 0) {
+		for (size_t i = 0; i < count; i++) {
+			REQUIRE(policy_is_id(containers[i].id));
+			check_from(&containers[i].from);
+		}
+		free(containers);
+	}
+}
+
+static void
 read_list(const char *s, size_t n)
 {
 	struct backend_container *list;
 	struct err e;
 	size_t count;
 
+	read_prepared(s, n);
 	if (answer_list(s, n, "i", &list, &count, &e) != 0)
 		return;
 	for (size_t i = 0; i < count; i++)

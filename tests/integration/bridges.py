@@ -46,10 +46,7 @@ class Bridge:
     """The command as a client starts it."""
 
     def __init__(self, build, *args, reads=True, **env):
-        self.proc = subprocess.Popen(
-            [os.path.join(build, "mcp-sandboxd"), "stdio", *args],
-            env=passed_on(**users(build)) | env, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.proc = self.popen(build, args, env)
         self.messages = []
         self.log = []
         self.news = queue.Queue()
@@ -58,6 +55,12 @@ class Bridge:
         self.start(self.read_log)
         if reads:
             self.start(self.read)
+
+    def popen(self, build, args, env):
+        return subprocess.Popen(
+            [os.path.join(build, "mcp-sandboxd"), "stdio", *args],
+            env=passed_on(**users(build)) | env, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def start(self, work):
         self.threads.append(threading.Thread(target=work, daemon=True))

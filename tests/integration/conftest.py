@@ -1,7 +1,8 @@
 """Fixtures: the real engine, the real image, the real server.
 
 Environment (set by ./bootstrap check): MCP_SANDBOXD_BUILD (directory of the
-programs), DOCKER_HOST, SANDBOX_IMAGE, NODE_CLIENTS.
+programs), DOCKER_HOST, SANDBOX_IMAGE, NODE_CLIENTS;
+SANDBOX_CARRIER: unix, or bridge, where tests with the mark unix are left out.
 
 server, client and sandbox are of one server that all tests share.  A test that
 harms it, or wants settings, has the mark own: @pytest.mark.own(KEY=value); then
@@ -20,7 +21,8 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 
 from receiver import Receiver  # noqa: E402
-from server import Engine, Program, Server, harm, serving  # noqa: E402
+from server import (  # noqa: E402
+    CARRIER, Engine, Program, Server, harm, serving)
 from tenants import Tokens  # noqa: E402
 
 names = itertools.count(1)
@@ -28,6 +30,17 @@ names = itertools.count(1)
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "own(**settings): a server of its own")
+    config.addinivalue_line(
+        "markers", "unix(why): of the carrier of that name alone")
+
+
+def pytest_collection_modifyitems(config, items):
+    """What is of another carrier is not a test of this one."""
+    left = [] if CARRIER == "unix" else \
+        [i for i in items if i.get_closest_marker("unix")]
+    if left:
+        items[:] = [i for i in items if i not in left]
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from client import wait_for
-from server import memory_kib, write
+from server import CARRIER, memory_kib, write
 
 
 class Proxy:
@@ -96,8 +96,9 @@ def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
     text = server.ctl("status")
     assert "down" in text and "not ready: " in text
     assert "sandboxd_engine_info{" not in server.get("/metrics")[2].decode()
-    # A warm sandbox needs no engine.
-    assert client.out("e", "echo on") == "on\n"
+    # Where its agent is reached without one, a warm sandbox needs no engine.
+    if CARRIER == "unix":
+        assert client.out("e", "echo on") == "on\n"
     began = time.monotonic()
     assert "engine" in client.refused("fresh", "true").lower()
     assert time.monotonic() - began < 5

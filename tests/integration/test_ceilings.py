@@ -94,25 +94,55 @@ def test_workers_alone_are_told(make_server, tokens):
     assert server.client(token=token).run("a", "true")["state"] == "completed"
 
 
-@pytest.mark.own(SANDBOX_RUNTIMES_ALLOWED="runc,no-such")
-def test_a_rule_is_set_while_the_server_runs(server, ctl):
+def runtimes_of(engine):
+    return json.loads(engine.request("GET", "/info")[1])["Runtimes"]
+
+
+def test_a_runtime_that_the_engine_lacks_is_refused_before_a_row(
+        make_server, tokens, engine):
+    token = tokens.tenant("acme", "rule.runtime=no-such")
+    server = make_server(env={"TENANTS_FILE": tokens.write()})
+    told = json.dumps(server.client(token=token).tool(
+        "initialize_sandbox", identifier="a"))
+    assert "the engine has no runtime no-such; it has: " in told
+    assert all(name in told for name in runtimes_of(engine))
+    assert server.sql("SELECT count(*) FROM sandbox")[0][0] == 0
+    assert [c for c in engine.containers(server.instance)
+            if c["Labels"]["mcp.role"] == "sandbox"] == []
+
+
+def test_a_rule_cannot_name_a_runtime_that_the_engine_lacks(
+        make_server, engine):
+    server = make_server(env={"SANDBOX_RUNTIMES_ALLOWED": "runc,no-such"})
+    Tenant(server, "acme", "rule.read_only_root=true")
+    told = server.ctl.refuses(
+        "tenant", "set", "acme", "rule.runtime=no-such")
+    assert "has no runtime no-such; it has: " in told
+    assert all(name in told for name in runtimes_of(engine))
+    assert server.ctl.json("tenant", "show", "acme")["rules"] == {
+        "runtime": "", "read_only_root": True}
+
+
+@pytest.mark.own(SANDBOX_RUNTIMES_ALLOWED="runc")
+def test_a_rule_is_set_while_the_server_runs(server, ctl, engine):
+    other = next(n for n in runtimes_of(engine) if n != "runc")
     client = Tenant(server, "acme", "rule.read_only_root=true").client
     assert "Read-only" in json.dumps(client.run("a", "touch /home/x 2>&1"))
     ctl("tenant", "set", "acme", "rule.read_only_root=default",
-        "rule.runtime=no-such")
+        "rule.runtime=runc")
     assert ctl.json("tenant", "show", "acme")["rules"] == {
-        "runtime": "no-such", "read_only_root": False}
+        "runtime": "runc", "read_only_root": False}
     # It has been made; the next one is by the rules of now.
     assert "Read-only" in json.dumps(client.run("a", "touch /home/x 2>&1"))
-    assert "no-such" in json.dumps(
-        client.tool("initialize_sandbox", identifier="b"))
-    ctl("tenant", "set", "acme", "rule.runtime=other")
+    client.call("initialize_sandbox", identifier="b")
+    assert isolation(client, "/api/v1/sandboxes/b")["runtime"] == "runc"
+    ctl("tenant", "set", "acme", "rule.runtime=" + other)
     assert "SANDBOX_RUNTIMES_ALLOWED" in json.dumps(
         client.tool("initialize_sandbox", identifier="c"))
     server.restart()
     assert wait_for(lambda: isolation(client, "/api/v1/sandboxes/a"), 60,
                     "what the worker sees anew")["read_only_root"] is True
-    assert ctl.json("tenant", "show", "acme")["rules"]["runtime"] == "other"
+    assert ctl.json("tenant", "show", "acme")["rules"]["runtime"] == other
     ctl("tenant", "set", "acme", "rule.runtime=default")
     assert client.run("d", "true")["state"] == "completed"
     assert "no rule colour" in ctl.refuses("tenant", "set", "acme",

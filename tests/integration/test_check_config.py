@@ -160,6 +160,7 @@ def test_an_address_for_others_is_refused_while_there_is_no_tenant(
     assert check(OAUTH_ISSUER="http://127.0.0.1:1", RUN_AS_KEYS="",
                  OAUTH_AUDIENCE="https://mcp.example/mcp",
                  **others).returncode == 0
+    assert check(REQUIRE_TOKEN="true", **others).returncode == 0
     for line, status in (("tenant default quota.sandboxes=3", 78),
                          ("tenant acme", 0)):
         tokens.lines = [line]

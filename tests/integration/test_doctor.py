@@ -76,6 +76,16 @@ def test_a_runtime_that_the_engine_lacks_is_named(doctor):
     assert "no-such (SANDBOX_RUNTIMES_ALLOWED)" in done.stdout
 
 
+def test_it_says_what_each_runtime_isolates(doctor, engine):
+    done = doctor("--json")
+    texts = [f["text"] for f in json.loads(done.stdout)["findings"]
+             if f["what"] == "runtimes"]
+    there = json.loads(engine.request("GET", "/info")[1])["Runtimes"]
+    assert {t.split()[0] for t in texts} == set(there)
+    assert any(t.startswith("runc isolates by namespaces and control groups; "
+                            "the host's kernel is shared") for t in texts)
+
+
 @pytest.mark.parametrize("setting", ["PORT=x", "SANDBOX_CAP_ADD=NO_SUCH"])
 def test_wrong_settings_are_named(doctor, setting):
     done = doctor(setting)

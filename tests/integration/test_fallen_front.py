@@ -19,8 +19,10 @@ import pytest
 from client import wait_for
 from server import Server
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0, reason="users of their own need root")
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0, reason="users of their own need root"),
+    pytest.mark.unix("directories in links/ are what it exchanges")]
 
 HELPER = "tests/unit/common/helpers/fallen_front"
 # Two accounts that every Debian has.
@@ -160,7 +162,9 @@ def test_in_its_place_it_gets_no_more_than_a_sandbox(ground, engine):
     # The sandbox that it may have is one as all are.
     host = engine.inspect(facts["name"])
     box = os.path.join(server.links_dir, facts["uuid"])
-    assert host["HostConfig"]["Binds"] == [f"{box}:/.mcp-sandbox:ro"]
+    assert host["HostConfig"]["Mounts"] == [
+        {"Type": "bind", "Source": box, "Target": "/.mcp-sandbox",
+         "ReadOnly": True}]
     assert not host["HostConfig"]["Privileged"]
     assert os.lstat(box).st_uid == os.stat(server.links_dir).st_uid
     assert filecmp.cmp(os.path.join(box, "agent"), facts["agent_program"],

@@ -172,6 +172,18 @@ def test_a_run_is_shown_with_its_commands(client, ctl, sandbox):
                                            status=2)
 
 
+def test_health_is_an_exit_status(make_server):
+    """Of a server whose engine is away it is that of a failure."""
+    server = make_server()
+    assert server.ctl("health") == "status: ready\n"
+    lost = make_server(env={"DOCKER_HOST": "unix:///no/such.sock"},
+                       wait="port")
+    lost.wait_log("supervisor", "ready")
+    assert "no/such.sock" in lost.ctl.refuses("health")
+    lost.stop()
+    assert "admin.sock" in lost.ctl.refuses("health")
+
+
 @pytest.mark.parametrize("words, option, wanted", [
     (["tenant", "list", "--role", "admin"], "--role", "tenant list\n"),
     (["whoami", "--tenant", "a"], "--tenant", "whoami\n"),

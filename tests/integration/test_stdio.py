@@ -1,11 +1,15 @@
 """mcp-sandboxd stdio: MCP over stdin and stdout, for clients that start a
 command."""
+import contextlib
+import http.client
 import json
 import os
+import re
 import signal
 import socket
 import threading
 import time
+import types
 
 import pytest
 
@@ -13,6 +17,7 @@ from bridges import LIMIT_S, REVISION, Bridge, Scripted, initialize, \
     notification, request, run_shell, text_of
 from certificates import Authority
 from client import wait_for
+from screens import Ctl
 
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientCapabilities": {}}}
@@ -233,6 +238,26 @@ def test_a_client_that_does_not_read_stops_the_bridge(make_bridge):
     b.start(b.read)
     writer.join(LIMIT_S)
     assert b.end() == 0
+    assert sorted(m["id"] for m in b.messages) == list(range(wanted))
+    server.close()
+
+
+def test_a_client_that_reads_slowly_has_all_after_its_last_word(make_bridge):
+    """However long it takes, as long as it reads."""
+    large = {"x": "y" * 65536}
+    server = Scripted(**{"tools/list": lambda v: v.result(large)})
+    b = make_bridge(MCP_SANDBOXD_URL=server.url, reads=False)
+    wanted = 96
+    b.send(*[request(n, "tools/list") for n in range(wanted)])
+    b.proc.stdin.close()
+
+    def read_slowly():
+        for n, line in enumerate(b.proc.stdout):
+            b.messages.append(json.loads(line))
+            time.sleep(0.08 if n < 80 else 0)
+
+    b.start(read_slowly)
+    assert b.ended() == 0
     assert sorted(m["id"] for m in b.messages) == list(range(wanted))
     server.close()
 
@@ -762,6 +787,30 @@ def test_a_directory_of_another_user_is_not_asked(make_private):
     b = make_private()
     assert b.ended() == 78
     assert any("belongs to uid 65534" in n for n in b.log)
+
+
+def test_its_server_can_be_reached_over_http_too(build, make_private):
+    """With a token; what goes over stdio goes on without."""
+    b = make_private(STDIO_HTTP="true", REQUIRE_TOKEN="true", PORT="0")
+    b.initialize()
+    assert "hi" in b.run("a", "echo hi > /artifacts/x; cat /artifacts/x")
+    port = int(re.search(r":(\d+)$", b.wait_log("listening on http:")[0])[1])
+
+    def fetch(**headers):
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        with contextlib.closing(conn):
+            conn.request("GET", "/artifacts/a/latest/x", headers=headers)
+            answer = conn.getresponse()
+            return answer.status, answer.read()
+
+    assert fetch()[0] == 401
+    ctl = Ctl(types.SimpleNamespace(build=build, data=str(make_private.data)))
+    token = ctl.token("default")
+    assert fetch(Authorization=f"Bearer {token}") == (200, b"hi\n")
+    assert "again" in b.run("a", "echo again")
+    assert b.end() == 0
+    with pytest.raises(OSError):
+        fetch()
 
 
 def test_with_tenants_the_admin_socket_is_for_administration(

@@ -56,6 +56,18 @@ def test_two_tenants_may_use_the_same_identifier(make_server, tokens):
     assert b.run("box", "cat f")["state"] == "failed"
 
 
+def test_a_server_can_want_tokens_before_there_are_any(make_server):
+    """What the server's image does: any address, from the first start on."""
+    server = make_server(env={"REQUIRE_TOKEN": "true", "BIND": "0.0.0.0"})
+    assert "sandboxctl token add default" in "\n".join(server.log)
+    assert server.get("/mcp")[0] == server.get("/metrics")[0] == 401
+    assert server.get("/healthz")[0] == 200
+    good = server.ctl.token("default")
+    client = server.client(token=good)
+    assert client.run("a", "echo hi")["state"] == "completed"
+    assert server.get("/mcp")[0] == 401
+
+
 # Without a tenant it does not start: test_check_config.py.
 def test_another_address_is_served_where_there_is_a_tenant(make_server, tokens):
     good = tokens.tenant("acme")

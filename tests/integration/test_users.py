@@ -1,16 +1,12 @@
 """Whose users a sandbox has: SANDBOX_AS_ROOT, an engine that remaps users, and
 what the kernel counts per user."""
-import http.client
 import os
-import shutil
-import signal
 import subprocess
-import tempfile
 
 import pytest
 
-from client import wait_for
-from server import Engine, UnixConnection, serving, write
+from engines import dockerd
+from server import serving
 
 TIMERS = """
 import ctypes, sys, time
@@ -29,80 +25,17 @@ print(libc.mq_open(b"/q", os.O_CREAT | os.O_RDWR, 0o600, None) >= 0)
 """
 
 
-class RemappedEngine(Engine):
-    """A private engine with --userns-remap, and the image of the suite's."""
-
-    def __init__(self):
-        self.dir = tempfile.mkdtemp(prefix="mcpe-", dir="/tmp")
-        os.chmod(self.dir, 0o711)
-        super().__init__(f"unix://{self.dir}/s")
-        self.config = os.path.join(self.dir, "c")
-        write(self.config, "{}")
-        self.log = open(os.path.join(self.dir, "log"), "w+b")
-        self.process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "slave", "--net",
-             "dockerd", "--host", f"unix://{self.dir}/s",
-             "--data-root", f"{self.dir}/d", "--exec-root", f"{self.dir}/x",
-             "--pidfile", f"{self.dir}/p", "--config-file", self.config,
-             "--group", "root", "--userland-proxy=false", "--iptables=false",
-             "--ip-masq=false", "--userns-remap=default"],
-            stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
-            start_new_session=True)
-
-    def answers(self):
-        if self.process.poll() is not None:
-            self.log.seek(0)
-            pytest.skip("no engine with --userns-remap here: "
-                        + self.log.read().decode()[-300:])
-        try:
-            return self.request("GET", "/_ping")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
-    def take_image(self, other, name):
-        source = UnixConnection(other.path)
-        source.request("GET", f"/images/{name}/get")
-        there = UnixConnection(self.path)
-        there.request("POST", "/images/load?quiet=1", source.getresponse(),
-                      {"Content-Type": "application/x-tar"},
-                      encode_chunked=True)
-        answer = there.getresponse()
-        assert answer.status == 200 and b"Loaded" in answer.read()
-        source.close()
-        there.close()
-
-    def close(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
-        self.log.close()
-        # Named after the exec root, by the users it is for.
-        for name in os.listdir(self.dir):
-            shutil.rmtree(os.path.join(self.dir, name), ignore_errors=True)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-
 @pytest.fixture(scope="module")
 def remapped(engine):
-    if os.geteuid() != 0 or shutil.which("dockerd") is None:
-        pytest.skip("starting an engine needs root and dockerd")
-    e = RemappedEngine()
-    try:
-        wait_for(e.answers, 60, "the engine")
-        e.take_image(engine, os.environ["SANDBOX_IMAGE"])
+    with dockerd("--userns-remap=default") as e:
+        e.take_image(engine)
         yield e
-    finally:
-        e.close()
 
 
 @pytest.fixture(scope="module")
 def on_remapped(build, remapped):
     with serving(build, remapped,
-                 env={"DOCKER_HOST": "unix://" + remapped.path,
-                      "SANDBOX_AS_ROOT": "remapped"}) as s:
+                 env=remapped.env | {"SANDBOX_AS_ROOT": "remapped"}) as s:
         yield s
 
 

@@ -272,6 +272,7 @@ class Worker:
         self.config = {
             "DATA_DIR": self.dir, "INSTANCE": self.instance,
             "DOCKER_HOST": "unix://" + engine.path, "SANDBOX_IMAGE": image,
+            "CARRIER": "unix",
             "DEFAULT_MEMORY_MB": "128", "SANDBOX_TMP_MB": "16",
             "AUTO_BUILD_SANDBOX_IMAGE": "false", **config}
         self.process = None

@@ -2,17 +2,14 @@
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import uuid
 
 import pytest
 
 import driver
+import quota_engine
 from conftest import IMAGE
-from driver import reason, wait_for
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from driver import reason
 
 
 def has_btrfs():
@@ -23,31 +20,17 @@ def has_btrfs():
         return "\tbtrfs\n" in f.read()
 
 
-@pytest.fixture(name="quota_engine", scope="module")
-def quota_engine_fixture():
+@pytest.fixture(name="engine_of_quotas", scope="module")
+def engine_of_quotas_fixture():
     if os.geteuid() != 0 or not shutil.which("mkfs.btrfs") or not has_btrfs():
         pytest.skip("needs root, btrfs-progs and btrfs in the kernel")
-    directory = tempfile.mkdtemp(prefix="mcp-quota-", dir="/tmp")
-    guard = subprocess.Popen(
-        ["unshare", "--mount", "--net", "--propagation", "slave",
-         sys.executable,
-         os.path.join(HERE, "quota_engine.py"), directory],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert guard.stdout.readline() == b"ready\n", "the engine's own log"
-        engine = driver.Engine(os.path.join(directory, "sock"))
-        wait_for(lambda: engine.request("GET", "/_ping")[0] == 200)
+    with quota_engine.running("quota") as (engine, _):
         engine.import_image(IMAGE)
         yield engine
-    finally:
-        guard.stdin.close()
-        guard.wait()
-        guard.stdout.close()
-        shutil.rmtree(directory, ignore_errors=True)  # if it never began
 
 
-def test_the_engine_limits_what_a_sandbox_writes(build, quota_engine):
-    worker = driver.Worker(build, quota_engine, IMAGE + ":latest",
+def test_the_engine_limits_what_a_sandbox_writes(build, engine_of_quotas):
+    worker = driver.Worker(build, engine_of_quotas, IMAGE + ":latest",
                            SANDBOX_DISK_MB="64")
     try:
         worker.start()
@@ -66,9 +49,9 @@ def test_the_engine_limits_what_a_sandbox_writes(build, quota_engine):
         worker.destroy()
 
 
-def test_a_tenants_rule_chooses_the_runtime(build, quota_engine):
+def test_a_tenants_rule_chooses_the_runtime(build, engine_of_quotas):
     worker = driver.Worker(
-        build, quota_engine, IMAGE + ":latest",
+        build, engine_of_quotas, IMAGE + ":latest",
         ceilings=[("t2", "rule.runtime=second"), ("t3", "rule.runtime=runsc")])
     try:
         worker.start()

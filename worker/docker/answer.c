@@ -19,7 +19,8 @@
 #define DEPTH_MAX 32
 #define CPUS_MAX 65536
 #define API_PREFIX "1."
-#define API_MINOR 41 /* Docker 20.10, the oldest we know */
+#define API_MINOR 41  /* Docker 20.10: what the requests are written for */
+#define API_OLDEST 24 /* what there was before, nobody has tried */
 #define PID_LIMIT (INT64_C(1) << 22)
 
 /* ---- reading JSON with distrust */
@@ -132,11 +133,14 @@ take_labels(struct backend_container *c, const json_t *o, const char *id)
 	const char *created = get_text(o, BODY_LABEL_CREATED);
 	const char *print = get_text(o, BODY_LABEL_FINGERPRINT);
 	const char *tenant = get_text(o, BODY_LABEL_TENANT);
+	const char *carrier = get_text(o, BODY_LABEL_CARRIER);
 
-	if (role == NULL || strcmp(role, BODY_ROLE) != 0 || whose == NULL ||
-	    strcmp(whose, id) != 0 || box == NULL ||
-	    uuid_parse(box, &c->identity.uuid) != 0 || created == NULL ||
-	    parse_ms(created, &c->created_ms) != 0)
+	if (role == NULL || whose == NULL || strcmp(whose, id) != 0 ||
+	    created == NULL || parse_ms(created, &c->created_ms) != 0)
+		return;
+	c->is_trial = strcmp(role, BODY_ROLE_TRIAL) == 0;
+	if (strcmp(role, BODY_ROLE) != 0 || box == NULL ||
+	    uuid_parse(box, &c->identity.uuid) != 0)
 		return;
 	c->nano_cpus = take_number(o, BODY_LABEL_CPUS);
 	c->memory_bytes = take_number(o, BODY_LABEL_MEMORY);
@@ -145,6 +149,8 @@ take_labels(struct backend_container *c, const json_t *o, const char *id)
 		    c->identity.fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
 	if (tenant != NULL && policy_is_tenant(tenant))
 		memcpy(c->identity.tenant, tenant, strlen(tenant) + 1);
+	if (carrier != NULL && strlen(carrier) <= BACKEND_CARRIER_MAX)
+		memcpy(c->carrier, carrier, strlen(carrier) + 1);
 	c->is_ours = true;
 }
 
@@ -305,26 +311,153 @@ answer_list(const char *s, size_t n, const char *id,
 
 /* ---- image, version, info */
 
+/* Letters, digits and the colon behind the name of the digest. */
+static bool
+is_image_id(const char *s)
+{
+	size_t n = s == NULL ? 0 : strlen(s);
+
+	if (n == 0 || n >= ANSWER_IMAGE_ID_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)s[i]) && s[i] != ':')
+			return false;
+	return true;
+}
+
+/* Whole, or nothing of it. */
+static bool
+take_prepared(struct answer_prepared *out, const json_t *labels)
+{
+	const char *role = get_text(labels, BODY_LABEL_ROLE);
+	const char *agent = get_text(labels, BODY_LABEL_PREPARED_AGENT);
+	const char *base = get_text(labels, BODY_LABEL_PREPARED_BASE);
+
+	memset(out, 0, sizeof(*out));
+	if (role == NULL || strcmp(role, BODY_ROLE_PREPARED) != 0 ||
+	    agent == NULL || strlen(agent) != ANSWER_DIGEST_LEN ||
+	    strspn(agent, "0123456789abcdef") != ANSWER_DIGEST_LEN ||
+	    !is_image_id(base))
+		return false;
+	memcpy(out->agent, agent, strlen(agent) + 1);
+	memcpy(out->base, base, strlen(base) + 1);
+	return true;
+}
+
 int
 answer_image(const char *s, size_t n, struct answer_image *out, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 	const char *got;
 	int64_t bytes;
-	size_t len;
 
 	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
 		return ERR_BACKEND;
 	got = get_text(o, "Id");
-	len = got == NULL ? 0 : strlen(got);
-	if (len == 0 || len >= ANSWER_IMAGE_ID_MAX)
+	if (!is_image_id(got))
 		return bad(e, "image Id");
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)got[i]) && got[i] != ':')
-			return bad(e, "image Id");
-	memcpy(out->id, got, len + 1);
+	memcpy(out->id, got, strlen(got) + 1);
 	bytes = get_int(o, "Size");
 	out->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+	(void)take_prepared(&out->from,
+	    json_object_get(json_object_get(o, "Config"), "Labels"));
+	return 0;
+}
+
+/* How many names there are, and of them how many begin with prefix.  What has
+ * none is "<none>:<none>" for some engines. */
+static size_t
+count_names(const json_t *names, const char *prefix, size_t *with_prefix)
+{
+	const json_t *name;
+	size_t i, n = 0;
+
+	*with_prefix = 0;
+	json_array_foreach (names, i, name) {
+		const char *text = json_string_value(name);
+
+		if (text == NULL || strncmp(text, "<none>", 6) == 0)
+			continue;
+		n++;
+		if (strncmp(text, prefix, strlen(prefix)) == 0)
+			++*with_prefix;
+	}
+	return n;
+}
+
+static void
+take_listed(struct answer_listed *l, const json_t *o, const char *prefix)
+{
+	size_t with_prefix, tags, digests, ours;
+
+	tags = count_names(json_object_get(o, "RepoTags"), prefix, &ours);
+	digests =
+	    count_names(json_object_get(o, "RepoDigests"), "", &with_prefix);
+	l->has_tag = tags > 0;
+	l->has_digest = digests > 0;
+	l->created_s = get_int(o, "Created");
+	l->is_prepared =
+	    take_prepared(&l->from, json_object_get(o, "Labels")) &&
+	    ours == tags;
+}
+
+int
+answer_images(const char *s, size_t n, const char *prefix,
+    struct answer_listed **out, size_t *nout, struct err *e)
+{
+	AUTO(auto_json) json_t *a = NULL;
+	struct answer_listed *list;
+	const json_t *o;
+	size_t i, used = 0;
+
+	if (parse(s, n, ANSWER_LIST_MAX, &a, e) != 0)
+		return ERR_BACKEND;
+	if (!json_is_array(a) || json_array_size(a) > ANSWER_IMAGES_MAX)
+		return bad(e, "list of images");
+	list = xcalloc(json_array_size(a) + 1, sizeof(*list));
+	json_array_foreach (a, i, o) {
+		const char *id = get_text(o, "Id");
+
+		if (!is_image_id(id))
+			continue;
+		memcpy(list[used].id, id, strlen(id) + 1);
+		take_listed(&list[used], o, prefix);
+		used++;
+	}
+	*out = list;
+	*nout = used;
+	return 0;
+}
+
+int
+answer_preparings(const char *s, size_t n, struct answer_preparing **out,
+    size_t *nout, struct err *e)
+{
+	AUTO(auto_json) json_t *a = NULL;
+	struct answer_preparing *list;
+	const json_t *o;
+	size_t i, used = 0;
+
+	if (parse(s, n, ANSWER_LIST_MAX, &a, e) != 0)
+		return ERR_BACKEND;
+	if (!json_is_array(a) || json_array_size(a) > BACKEND_LIST_MAX)
+		return bad(e, "list");
+	list = xcalloc(json_array_size(a) + 1, sizeof(*list));
+	json_array_foreach (a, i, o) {
+		const json_t *labels = json_object_get(o, "Labels");
+		struct answer_preparing *p = &list[used];
+
+		if (take_id(o, "Id", p->id) != 0 ||
+		    !take_prepared(&p->from, labels) ||
+		    parse_ms(js_text(labels, BODY_LABEL_CREATED),
+			&p->created_ms) != 0)
+			continue;
+		(void)snprintf(p->by, sizeof(p->by), "%s",
+		    js_text(labels, BODY_LABEL_PREPARED_BY));
+		used++;
+	}
+	*out = list;
+	*nout = used;
 	return 0;
 }
 
@@ -380,6 +513,11 @@ answer_version(
 		return ERR_BACKEND;
 	if (parse_api(get_text(o, "ApiVersion"), &newest) != 0)
 		return bad(e, "ApiVersion");
+	if (newest < API_OLDEST)
+		return err_set(e, ERR_BACKEND,
+		    "the engine speaks API 1.%u and older, want 1.%d at least: "
+		    "take a newer engine",
+		    newest, API_OLDEST);
 	if (parse_api(get_text(o, "MinAPIVersion"), &oldest) != 0)
 		oldest = 0;
 	if (use < oldest)
@@ -454,15 +592,11 @@ take_runtimes(const json_t *o, struct answer_info *out)
 {
 	const json_t *value;
 	const char *name;
-	size_t n;
 
-	(void)snprintf(out->runtimes, sizeof(out->runtimes), " ");
+	out->runtimes[0] = '\0';
 	json_object_foreach (
-	    (json_t *)(uintptr_t)json_object_get(o, "Runtimes"), name, value) {
-		n = strlen(out->runtimes);
-		(void)snprintf(
-		    out->runtimes + n, sizeof(out->runtimes) - n, "%s ", name);
-	}
+	    (json_t *)(uintptr_t)json_object_get(o, "Runtimes"), name, value)
+		runtimes_add(out->runtimes, name);
 }
 
 int
@@ -492,7 +626,7 @@ answer_info(const char *s, size_t n, const char *runtime,
 	take_runtimes(o, out);
 	take_clean(out->default_runtime, sizeof(out->default_runtime), o,
 	    "DefaultRuntime");
-	out->has_runtime = backend_lists_runtime(out->runtimes, runtime);
+	out->has_runtime = runtimes_have(out->runtimes, runtime);
 	return 0;
 }
 
@@ -504,8 +638,9 @@ answer_event(const char *s, size_t n, struct answer_event *out, struct err *e)
 	static const struct {
 		const char *name;
 		enum backend_change what;
-	} kinds[] = {{"die", BACKEND_DIED}, {"oom", BACKEND_OOM},
-	    {"destroy", BACKEND_DESTROYED}, {"remove", BACKEND_DESTROYED}};
+	} kinds[] = {{"die", BACKEND_DIED}, {"died", BACKEND_DIED},
+	    {"oom", BACKEND_OOM}, {"destroy", BACKEND_DESTROYED},
+	    {"remove", BACKEND_DESTROYED}};
 	AUTO(auto_json) json_t *o = NULL;
 	struct answer_event ev = {0};
 	const json_t *actor;

@@ -17,6 +17,7 @@
 #define ANSWER_LIST_MAX (64u << 20) /* all containers */
 #define ANSWER_TEXT_MAX 300         /* of the engine's own messages */
 #define ANSWER_IMAGE_ID_MAX 128
+#define ANSWER_IMAGES_MAX 20000
 
 /* answer_created - of POST /containers/create; warning: the first, or "" */
 int answer_created(const char *s, size_t n, struct backend_handle *out,
@@ -33,12 +34,46 @@ int answer_container(const char *s, size_t n, const char *id,
 int answer_list(const char *s, size_t n, const char *id,
     struct backend_container **out, size_t *nout, struct err *e) MUSTCHECK;
 
+#define ANSWER_DIGEST_LEN 64 /* of SHA-256, hexadecimal */
+
+/* What its labels say that it was prepared from; "": it was not, or they are
+ * not as ours are. */
+struct answer_prepared {
+	char agent[ANSWER_DIGEST_LEN + 1];
+	char base[ANSWER_IMAGE_ID_MAX];
+};
 struct answer_image {
 	char id[ANSWER_IMAGE_ID_MAX];
 	uint64_t bytes;
+	struct answer_prepared from;
 };
 int answer_image(
     const char *s, size_t n, struct answer_image *out, struct err *e) MUSTCHECK;
+
+/* An image of a list. */
+struct answer_listed {
+	char id[ANSWER_IMAGE_ID_MAX];
+	int64_t created_s;        /* by the engine's clock */
+	bool has_tag, has_digest; /* a name by which it may be asked for */
+	bool is_prepared;         /* its labels are whole, its names ours */
+	struct answer_prepared from;
+};
+/* answer_images - of GET /images/json; as answer_list.  prefix: of the names
+ * that prepared images have. */
+int answer_images(const char *s, size_t n, const char *prefix,
+    struct answer_listed **out, size_t *nout, struct err *e) MUSTCHECK;
+
+/* A container by which an image is prepared, or was to be. */
+#define ANSWER_BY_MAX 80
+struct answer_preparing {
+	char id[BACKEND_ID_MAX + 1];
+	char by[ANSWER_BY_MAX];
+	int64_t created_ms; /* by its maker's clock */
+	struct answer_prepared from;
+};
+/* answer_preparings - of GET /containers/json; as answer_list */
+int answer_preparings(const char *s, size_t n, struct answer_preparing **out,
+    size_t *nout, struct err *e) MUSTCHECK;
 
 struct answer_version {
 	char speak[16]; /* of the API's: 1.41, or as near as it can: "v1.41" */
@@ -60,7 +95,7 @@ struct answer_info {
 	unsigned int cpus; /* that it has; 0: it does not say */
 	bool userns, rootless, seccomp, apparmor, selinux;
 	bool has_runtime; /* the one asked for; true for "" */
-	char runtimes[BACKEND_RUNTIMES_MAX]; /* all, with a blank around each */
+	char runtimes[RUNTIMES_LIST_MAX];
 	enum answer_quota quota;
 	char storage[BACKEND_WORD_MAX]; /* the driver and what it stands on, in
 					   words */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/metric.h"
+#include "worker/docker/owner.h"
 
 /* ---- which kind of request a path is, for metrics */
 
@@ -19,6 +20,7 @@ enum operation {
 	OPERATION_STOP,
 	OPERATION_REMOVE,
 	OPERATION_UPDATE,
+	OPERATION_EXEC,
 	OPERATION_IMAGE,
 	OPERATION_BUILD,
 	OPERATION_OTHER
@@ -41,6 +43,8 @@ static const struct shape {
     {"POST", "/containers/", "/start", OPERATION_START},
     {"POST", "/containers/", "/stop", OPERATION_STOP},
     {"POST", "/containers/", "/update", OPERATION_UPDATE},
+    {"POST", "/containers/", "/exec", OPERATION_EXEC},
+    {"POST", "/exec/", "/start", OPERATION_EXEC},
     {"DELETE", "/containers/", "", OPERATION_REMOVE},
     {"GET", "/images/", "", OPERATION_IMAGE},
     {"POST", "/images/", "", OPERATION_IMAGE},
@@ -49,7 +53,7 @@ static const struct shape {
 
 /* In the order of the label "code". */
 static const long statuses[] = {
-    200, 201, 204, 304, 400, 403, 404, 409, 500, 503};
+    101, 200, 201, 204, 304, 400, 403, 404, 409, 500, 503};
 #define CODE_OTHER ARRAY_LEN(statuses)
 #define CODES (ARRAY_LEN(statuses) + 2)
 
@@ -112,15 +116,37 @@ on_ended(const char *method, const char *path, long status, uint64_t us)
 static int
 explain_nobody(const struct api_failure *f, struct err *e)
 {
-	if (f->number == EACCES || f->number == EPERM)
+	char why[SITE_WHY_MAX];
+
+	if ((f->number == EACCES || f->number == EPERM) && f->where[0] == '/') {
+		owner_say_refusal(f->where, why, sizeof(why));
 		return err_set(e, ERR_BACKEND,
-		    "no permission on the engine's socket %s: let the "
-		    "worker's user into its group (usually docker)",
-		    f->where);
+		    "no permission on the engine's socket %s: %s", f->where,
+		    why);
+	}
 	return err_set(e, ERR_BACKEND,
 	    "no Docker engine at %s: %s; start it or set DOCKER_HOST", f->where,
-	    f->number != 0 ? strerror(f->number) : "no answer");
+	    f->number != 0        ? strerror(f->number) :
+		f->why[0] != '\0' ? f->why :
+				    "no answer");
 }
+
+/* What a person can do about it, behind "the engine at WHERE". */
+static const char *const tls_advice[] = {
+    [API_TLS_UNTRUSTED] = "shows a certificate that ca.pem of DOCKER_CERT_PATH "
+			  "does not vouch for: take the ca.pem of that engine",
+    [API_TLS_EXPIRED] = "shows a certificate that is too old or not valid yet: "
+			"renew it on the engine's machine, or set the clock",
+    [API_TLS_MISNAMED] = "shows a certificate for another name: name it in "
+			 "DOCKER_HOST as the certificate does, or give the "
+			 "engine one with this name",
+    [API_TLS_NONE] = "does not speak TLS there: start it with --tlsverify, "
+		     "take its port for TLS (2376), or leave DOCKER_TLS_VERIFY "
+		     "and DOCKER_CERT_PATH away",
+    [API_TLS_REFUSED] = "does not take our certificate: cert.pem and key.pem "
+			"of DOCKER_CERT_PATH must be of the authority that it "
+			"asks for (--tlscacert)",
+    [API_TLS_FILE] = "cannot be asked, a file of DOCKER_CERT_PATH is not good"};
 
 static int
 explain(const struct api_failure *f, struct err *e)
@@ -141,6 +167,14 @@ explain(const struct api_failure *f, struct err *e)
 		    "a path for the engine has a blank or a control character");
 	case API_ENDING:
 		return err_set(e, ERR_WRONG_STATE, "the worker is ending");
+	case API_TLS_UNTRUSTED:
+	case API_TLS_EXPIRED:
+	case API_TLS_MISNAMED:
+	case API_TLS_NONE:
+	case API_TLS_REFUSED:
+	case API_TLS_FILE:
+		return err_set(e, ERR_BACKEND, "the engine at %.100s %s (%s)",
+		    f->where, tls_advice[f->kind], f->why);
 	case API_BROKEN:
 	default:
 		return err_set(e, ERR_BACKEND,
@@ -179,6 +213,12 @@ docker_fail(const struct api_answer *a, const char *what, struct err *e)
 		    a->rc == ERR_WRONG_STATE ? ERR_WRONG_STATE : ERR_BACKEND,
 		    "%s: %s", what, a->why->msg);
 	answer_message(a->body, a->len, text);
+	/* Docker's words, and those of what else is written in Go. */
+	if (a->status == 400 && strstr(text, "to an HTTPS server") != NULL)
+		return err_set(e, ERR_BACKEND,
+		    "%s: the engine speaks TLS there: set DOCKER_TLS_VERIFY=1 "
+		    "and DOCKER_CERT_PATH",
+		    what);
 	return err_set(e, a->status == 404 ? ERR_NOTFOUND : ERR_BACKEND,
 	    "%s: the engine answers %ld: %s", what, a->status, text);
 }

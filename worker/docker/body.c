@@ -6,12 +6,15 @@
 #include "worker/docker/body.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include <jansson.h>
 
 #include "common/msg/frame_gen.h"
+#include "common/frame.h"
 #include "common/js.h"
 #include "common/exit.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/http/api.h"
@@ -31,6 +34,10 @@
 #define NANO 1000000000u
 #define SIGNALS_MAX 1024 /* queued, and timers, of a user */
 #define MASKED_MAX 4096
+#define OPEN_FILES_MAX (UINT64_C(1) << 20)
+#define PROCESSES_MAX (UINT64_C(1) << 22)
+#define PID_MAX "/proc/sys/kernel/pid_max"
+#define DIGITS_ROOM 32
 #define SHM_BYTES (64 * MIB) /* /dev/shm; counts as memory */
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
@@ -189,13 +196,20 @@ labels(const struct body_create *c)
 	char uuid[UUID_TEXT_LEN + 1];
 
 	uuid_format(&id->uuid, uuid);
-	put(o, BODY_LABEL_ROLE, text(BODY_ROLE));
+	put(o, BODY_LABEL_ROLE,
+	    text(c->spec->is_trial ? BODY_ROLE_TRIAL : BODY_ROLE));
 	put(o, BODY_LABEL_INSTANCE, text(c->instance));
 	put(o, BODY_LABEL_ID, text(c->id));
 	put(o, BODY_LABEL_BOX, text(uuid));
 	put(o, BODY_LABEL_TENANT, text(id->tenant));
 	put(o, BODY_LABEL_CREATED,
 	    json_sprintf("%lld", (long long)c->created_ms));
+	/* By the TTL of now: labels stay as they are, a TTL does not. */
+	if (c->spec->ttl_s != 0)
+		put(o, BODY_LABEL_EXPIRES,
+		    json_sprintf("%lld",
+			(long long)c->created_ms +
+			    (long long)c->spec->ttl_s * 1000));
 	put(o, BODY_LABEL_FINGERPRINT, text(id->fingerprint));
 	put(o, BODY_LABEL_IMAGE, text(c->spec->template.image));
 	put(o, BODY_LABEL_CPUS,
@@ -206,18 +220,23 @@ labels(const struct body_create *c)
 		"%llu", (unsigned long long)c->spec->template.memory_bytes));
 	put(o, BODY_LABEL_IDENTIFIER, text(claim->identifier));
 	put(o, BODY_LABEL_GENERATION, json_sprintf("%u", claim->generation));
+	if (c->spec->wishes->carrier != NULL)
+		put(o, BODY_LABEL_CARRIER, text(c->spec->wishes->carrier));
 	return o;
 }
 
+/* Of type bind an engine refuses what is not there; in "Binds" it would make an
+ * empty directory of root's on its host. */
 static json_t *
-binds(const struct backend_wishes *w)
+mounts(const struct backend_wishes *w)
 {
 	json_t *a = json_array();
 
 	for (size_t i = 0; i < w->nmounts; i++)
 		(void)json_array_append_new(a,
-		    json_sprintf(
-			"%s:%s:ro", w->mounts[i].source, w->mounts[i].target));
+		    json_pack("{s:s, s:s, s:s, s:b}", "Type", "bind", "Source",
+			w->mounts[i].source, "Target", w->mounts[i].target,
+			"ReadOnly", true));
 	return a;
 }
 
@@ -260,6 +279,31 @@ put_own(json_t *tmpfs, uint64_t bytes)
 			(unsigned long long)(bytes / MIB)));
 }
 
+static uint64_t
+own_limit(__rlimit_resource_t which, uint64_t most)
+{
+	struct rlimit own;
+
+	return getrlimit(which, &own) == 0 && own.rlim_max < most ?
+	    own.rlim_max :
+	    most;
+}
+
+void
+body_look_at_limits(struct body_podman *out)
+{
+	AUTO(auto_free) char *text = NULL;
+	uint64_t processes = PROCESSES_MAX;
+	struct err e;
+	size_t n;
+
+	/* To which Podman lowers its own limit. */
+	if (fd_read_file(PID_MAX, DIGITS_ROOM, &text, &n, &e) == 0)
+		processes = strtoul(text, NULL, 10);
+	out->files = own_limit(RLIMIT_NOFILE, OPEN_FILES_MAX);
+	out->processes = own_limit(RLIMIT_NPROC, processes);
+}
+
 /* No core files; tmpfs counts as memory; no swap beyond the memory. */
 static void
 put_limits(json_t *o, const struct body_create *c)
@@ -285,6 +329,15 @@ put_limits(json_t *o, const struct body_create *c)
 	 * namespaces together: decision 25. */
 	(void)json_array_append_new(ulimits, ulimit("sigpending", SIGNALS_MAX));
 	(void)json_array_append_new(ulimits, ulimit("msgqueue", 0));
+	/* Podman would raise the processes, which a namespace of the box's own
+	 * users may not. */
+	if (c->is_podman) {
+		(void)json_array_append_new(
+		    ulimits, ulimit("nofile", c->podman.files));
+		(void)json_array_append_new(ulimits,
+		    ulimit("nproc",
+			c->policy->own_users ? t->pids : c->podman.processes));
+	}
 	put_disk(o, ulimits, c);
 	put(o, "Ulimits", ulimits);
 	put(tmpfs, "/tmp",
@@ -345,10 +398,12 @@ host_config(const struct body_create *c)
 	put(o, "ReadonlyPaths", list(p->read_only));
 	put(o, "ShmSize", number(SHM_BYTES));
 	put_limits(o, c);
-	put(o, "Binds", binds(c->spec->wishes));
+	put(o, "Mounts", mounts(c->spec->wishes));
 	runtime = t->runtime[0] != '\0' ? t->runtime : p->runtime;
 	if (runtime[0] != '\0')
 		put(o, "Runtime", text(runtime));
+	if (p->own_users)
+		put(o, "UsernsMode", text("auto"));
 	put(o, "ReadonlyRootfs", json_boolean(t->read_only_root));
 	put(o, "Init", json_false());
 	put(o, "RestartPolicy", object_of("Name", text("no")));
@@ -362,12 +417,17 @@ static json_t *
 agent_arguments(const struct body_create *c)
 {
 	const struct policy *p = c->policy;
-
-	return json_pack("[s, o, s, o, s, o]", "-k",
+	json_t *a = json_pack("[s, o, s, o, s, o]", "-k",
 	    json_sprintf("%llx", (unsigned long long)p->withheld), "-b",
 	    json_sprintf(
 		"%llu", (unsigned long long)(c->has_quota ? 0 : p->disk_bytes)),
 	    "-n", json_sprintf("%llu", (unsigned long long)p->disk_inodes));
+
+	if (c->spec->wishes->listens) {
+		(void)json_array_append_new(a, text("-l"));
+		(void)json_array_append_new(a, text("1"));
+	}
+	return a;
 }
 
 char *
@@ -392,14 +452,83 @@ body_create(const struct body_create *c)
 	return js_dump(o);
 }
 
+/* ---- a program in it */
+
+char *
+body_exec(const char *const *command)
+{
+	AUTO(auto_json)
+	json_t *o =
+	    json_pack("{s:b, s:b, s:b, s:b, s:b, s:s, s:s}", "AttachStdin",
+		true, "AttachStdout", true, "AttachStderr", true, "Tty", false,
+		"Privileged", false, "User", "0:0", "WorkingDir", "/");
+
+	put(o, "Cmd", list(command));
+	return js_dump(o);
+}
+
+char *
+body_exec_start(void)
+{
+	AUTO(auto_json)
+	json_t *o = json_pack("{s:b, s:b}", "Detach", false, "Tty", false);
+
+	return js_dump(o);
+}
+
+/* ---- a prepared image */
+
+/* The container's own go into the image where the engine (Podman) reads none
+ * in a commit. */
+static json_t *
+prepared_labels(const struct body_prepared *p)
+{
+	json_t *o = json_object();
+
+	put(o, BODY_LABEL_ROLE, text(BODY_ROLE_PREPARED));
+	put(o, BODY_LABEL_PREPARED_AGENT, text(p->agent));
+	put(o, BODY_LABEL_PREPARED_BASE, text(p->base));
+	put(o, BODY_LABEL_PREPARED_BY, text(p->by));
+	put(o, BODY_LABEL_CREATED,
+	    json_sprintf("%lld", (long long)p->created_ms));
+	return o;
+}
+
+/* An engine wants a command of a base that has none.  The name of the host is
+ * the one that sandboxes have: Podman makes it a variable of the image. */
+char *
+body_prepare(const struct body_prepared *p)
+{
+	AUTO(auto_json) json_t *o = json_object();
+	json_t *host = json_object();
+
+	put(o, "Image", text(p->base));
+	put(o, "Entrypoint", list_of(text(FRAME_PROGRAM_IN_SANDBOX)));
+	put(o, "Hostname", text("sandbox"));
+	put(o, "NetworkDisabled", json_true());
+	put(o, "Labels", prepared_labels(p));
+	put(host, "NetworkMode", text("none"));
+	put(host, "LogConfig", object_of("Type", text("none")));
+	put(o, "HostConfig", host);
+	return js_dump(o);
+}
+
+char *
+body_commit(const struct body_prepared *p)
+{
+	AUTO(auto_json) json_t *o = object_of("Labels", prepared_labels(p));
+
+	return js_dump(o);
+}
+
 /* ---- filters */
 
 static char *
-filters(json_t *o, const char *id)
+filters(json_t *o, const char *label, const char *value)
 {
 	AUTO(auto_free) char *s = NULL;
 
-	put(o, "label", list_of(json_sprintf(BODY_LABEL_ID "=%s", id)));
+	put(o, "label", list_of(json_sprintf("%s=%s", label, value)));
 	s = js_dump(o);
 	return api_escape(s);
 }
@@ -409,7 +538,15 @@ body_filters_list(const char *id)
 {
 	AUTO(auto_json) json_t *o = json_object();
 
-	return filters(o, id);
+	return filters(o, BODY_LABEL_ID, id);
+}
+
+char *
+body_filters_prepared(void)
+{
+	AUTO(auto_json) json_t *o = json_object();
+
+	return filters(o, BODY_LABEL_ROLE, BODY_ROLE_PREPARED);
 }
 
 char *
@@ -418,12 +555,14 @@ body_filters_events(const char *id)
 	AUTO(auto_json) json_t *o = json_object();
 
 	put(o, "type", list_of(text("container")));
+	/* Docker's words, and Podman's, which finds its own alone. */
 	put(o, "event",
-	    list((const char *const[]){"die", "oom", "destroy", NULL}));
-	return filters(o, id);
+	    list((const char *const[]){
+		"die", "oom", "destroy", "died", "remove", NULL}));
+	return filters(o, BODY_LABEL_ID, id);
 }
 
-/* ---- the build context */
+/* ---- tar: what an image is built from, and what is put into one */
 
 /* POSIX.1-1988 (ustar): numbers are octal digits, the checksum is taken with
  * spaces in its place.  Decision 12 says why this is no library. */
@@ -453,27 +592,54 @@ tar_seal(struct tar_header *h)
 	(void)snprintf(h->checksum, sizeof(h->checksum), "%06o", sum);
 }
 
-int
-body_tar(const char *s, size_t len, struct buf *out, struct err *e)
+static void
+tar_head(struct tar_header *h, const struct body_entry *en)
 {
-	struct tar_header h = {.name = "Dockerfile",
-	    .mode = "0000644",
-	    .uid = "0000000",
-	    .gid = "0000000",
-	    .mtime = "00000000000",
-	    .type = '0',
-	    .magic = "ustar",
-	    .version = {'0', '0'}};
-	size_t padded = (len + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
-	uint8_t *room = buf_reserve(out, sizeof(h) + padded + TAR_END);
+	size_t n = strlen(en->name);
 
-	if (room == NULL)
-		return err_set(e, ERR_LIMIT, "Dockerfile of %zu bytes", len);
-	(void)snprintf(h.size, sizeof(h.size), "%011zo", len);
-	tar_seal(&h);
-	memset(room, 0, sizeof(h) + padded + TAR_END);
-	memcpy(room, &h, sizeof(h));
-	memcpy(room + sizeof(h), s, len);
-	buf_commit(out, sizeof(h) + padded + TAR_END);
+	if (n == 0 || n > BODY_TAR_NAME_MAX)
+		fatal(EXIT_BUG, "body: %zu bytes are no name in a tar", n);
+	memset(h, 0, sizeof(*h));
+	memcpy(h->name, en->name, n);
+	(void)snprintf(h->mode, sizeof(h->mode), "%07o", en->mode);
+	memcpy(h->uid, "0000000", sizeof(h->uid));
+	memcpy(h->gid, "0000000", sizeof(h->gid));
+	(void)snprintf(h->size, sizeof(h->size), "%011zo", en->len);
+	memcpy(h->mtime, "00000000000", sizeof(h->mtime));
+	h->type = en->name[n - 1] == '/' ? '5' : '0';
+	memcpy(h->magic, "ustar", sizeof(h->magic));
+	memcpy(h->version, "00", sizeof(h->version));
+	tar_seal(h);
+}
+
+int
+body_tar(
+    const struct body_entry *entries, size_t n, struct buf *out, struct err *e)
+{
+	uint8_t *room;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct body_entry *en = &entries[i];
+		size_t padded =
+		    (en->len + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+		struct tar_header h;
+
+		room = buf_reserve(out, sizeof(h) + padded + TAR_END);
+		if (room == NULL)
+			return err_set(e, ERR_LIMIT,
+			    "a file for the engine, %zu bytes, is too large",
+			    en->len);
+		tar_head(&h, en);
+		memset(room, 0, sizeof(h) + padded);
+		memcpy(room, &h, sizeof(h));
+		if (en->len > 0)
+			memcpy(room + sizeof(h), en->data, en->len);
+		buf_commit(out, sizeof(h) + padded);
+	}
+	room = buf_reserve(out, TAR_END);
+	if (room == NULL) /* it was there with the last one */
+		fatal(EXIT_BUG, "body: no room for a tar's end");
+	memset(room, 0, TAR_END);
+	buf_commit(out, TAR_END);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #define BODY_LABEL_ID "mcp.instance_id"
 #define BODY_LABEL_BOX "mcp.sandbox"
 #define BODY_LABEL_CREATED "mcp.created_at_unix_ms"
+#define BODY_LABEL_EXPIRES "mcp.expires_at_unix_ms"
 #define BODY_LABEL_FINGERPRINT "mcp.policy_fingerprint"
 #define BODY_LABEL_IMAGE "mcp.image"
 #define BODY_LABEL_TENANT "mcp.tenant"
@@ -27,7 +28,24 @@
 #define BODY_LABEL_GENERATION "mcp.generation"
 #define BODY_LABEL_CPUS "mcp.nano_cpus"
 #define BODY_LABEL_MEMORY "mcp.memory_bytes"
+#define BODY_LABEL_CARRIER "mcp.carrier"
 #define BODY_ROLE "sandbox"
+#define BODY_ROLE_TRIAL "carrier-trial"
+/* Of an image with the agent's program in it, and of the container that such
+ * an image is made by. */
+#define BODY_ROLE_PREPARED "prepared"
+#define BODY_LABEL_PREPARED_AGENT "mcp.prepared_agent"
+#define BODY_LABEL_PREPARED_BASE "mcp.prepared_base"
+#define BODY_LABEL_PREPARED_BY "mcp.prepared_by"
+
+/* What Podman asks for by itself is millions, and it starts nothing where its
+ * own limits are lower and may not be raised. */
+struct body_podman {
+	uint64_t files, processes; /* of a user */
+};
+/* body_look_at_limits - what Podman has, if it has what we do: before the
+ * process is confined */
+void body_look_at_limits(struct body_podman *out);
 
 struct body_create {
 	const struct policy *policy;
@@ -38,6 +56,7 @@ struct body_create {
 	int64_t created_ms;
 	bool has_io_weight; /* the engine enforces it */
 	bool is_podman;     /* which takes paths where Docker takes lists */
+	struct body_podman podman;
 	/* The engine limits the file system, with this of the image in it;
 	 * else the agent does. */
 	bool has_quota;
@@ -45,6 +64,11 @@ struct body_create {
 };
 /* body_create - of POST /containers/create; the caller frees */
 char *body_create(const struct body_create *c);
+
+/* body_exec - of POST /containers/ID/exec, and body_exec_start of the start of
+ * what was made so; the caller frees */
+char *body_exec(const char *const *command);
+char *body_exec_start(void);
 
 /* body_bounds - of POST /containers/ID/update, NUL-terminated.  cpuset: which
  * processors, NULL: as it is.  An engine takes
@@ -71,8 +95,33 @@ bool body_cpuset(const cpu_set_t *of, unsigned int first, unsigned int n,
 char *body_filters_list(const char *id);
 char *body_filters_events(const char *id);
 
-/* body_tar - a tar archive with one file named Dockerfile */
-int body_tar(
-    const char *s, size_t len, struct buf *out, struct err *e) MUSTCHECK;
+/* What a prepared image is: by its labels. */
+struct body_prepared {
+	const char *agent; /* digest of the program, hexadecimal */
+	const char *base;  /* the image's id */
+	const char *by;    /* which worker makes it */
+	int64_t created_ms;
+};
+/* body_prepare - of POST /containers/create, for a container that is filled
+ * and never started; the caller frees, as for the next */
+char *body_prepare(const struct body_prepared *p);
+/* body_commit - of POST /commit */
+char *body_commit(const struct body_prepared *p);
+/* body_filters_prepared - what is being prepared, whoever does it; as
+ * body_filters_list */
+char *body_filters_prepared(void);
+
+/* body_tar - a tar archive of these, root's.  A name has no "/" before it; one
+ * with a "/" behind it is a directory and has no data.  ERR_LIMIT: out has no
+ * room for it. */
+#define BODY_TAR_NAME_MAX 99
+struct body_entry {
+	const char *name;
+	unsigned int mode;
+	const void *data;
+	size_t len;
+};
+int body_tar(const struct body_entry *entries, size_t n, struct buf *out,
+    struct err *e) MUSTCHECK;
 
 #endif

@@ -234,6 +234,19 @@ choose_cpuset(struct bounding *w)
 		w->cpuset[0] = '\0';
 }
 
+/* Podman has no such request until 4.6. */
+static void
+learn_no_update(const struct bounding *w, const struct api_answer *a)
+{
+	bool *said = &w->d->engine.has_no_update;
+
+	if (a->body[0] == '{' || *said)
+		return;
+	*said = true;
+	log_warn("engine: it changes no box that runs; CROWDED_CPU_PERCENT "
+		 "does nothing");
+}
+
 static void
 bounding_done_cb(const struct api_answer *a, void *arg)
 {
@@ -243,7 +256,9 @@ bounding_done_cb(const struct api_answer *a, void *arg)
 
 	if (a->rc == 0 && a->status == 200) {
 		learn_cpusets(w);
-	} else if (a->rc != 0 || a->status != 404) {
+	} else if (a->rc == 0 && a->status == 404) {
+		learn_no_update(w, a);
+	} else {
 		rc = docker_fail(a, "update", &e);
 		if (ask_for_less(w, a)) {
 			bounding_ask(w);

@@ -5,8 +5,13 @@
  *			tells of an event
  *	create.c	a box that is to be: image, create
  *	container.c	boxes that are there
+ *	exec.c		a program in one, and its streams
  *	image.c		the image's id
- *	engine.c	where it is, whether
+ *	prepared.c	the id of the image with the agent's program in it
+ *	prepared_tidy.c	what that has left
+ *	engine.c	which it is, whether
+ *	sites.c		where it may be
+ *	owner.c		who may open its socket
  *	facts.c		what it says of itself, for the doctor
  *	ask.c		an API call (worker/http/api.h)
  *	body.c		JSON for it		answer.c	JSON from it
@@ -22,6 +27,7 @@
 #include "common/xmalloc.h"
 #include "worker/backends.h"
 #include "worker/docker/body.h"
+#include "worker/docker/owner.h"
 
 /* ---- the engine's events */
 
@@ -41,7 +47,8 @@ line_cb(const char *line, size_t n, void *arg)
 }
 
 /* The stream ended: the next good ping asks for it again.  What it would have
- * said meanwhile is found out by the links that close. */
+ * said meanwhile is found out by the links that close.  An engine that was
+ * restarted between two pings may be a newer one. */
 static void
 events_done_cb(const struct api_answer *a, void *arg)
 {
@@ -53,6 +60,7 @@ events_done_cb(const struct api_answer *a, void *arg)
 		return;
 	(void)docker_fail(a, "events", &e);
 	log_debug("engine's events ended: %s", e.msg);
+	engine_doubt(d);
 }
 
 static void
@@ -87,8 +95,10 @@ docker_free(struct backend *b)
 	d->freeing = true;
 	watch_stop(d);
 	engine_clear(d);
+	exec_clear(d);
 	api_free(d->api);
 	create_clear(d);
+	prepared_images_clear(d);
 	image_clear(d);
 	free(d->instance);
 	free(d->id);
@@ -144,6 +154,7 @@ on_alive(struct docker *d)
 {
 	watch_start(d);
 	look(d);
+	prepared_tidy(d);
 }
 
 static void
@@ -183,7 +194,7 @@ docker_files(const struct backend *b)
 
 static const struct backend_ops docker_ops = {.can = BACKEND_HAS_PID |
 	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND |
-	BACKEND_CAN_LOOK_IMAGE,
+	BACKEND_CAN_LOOK_IMAGE | BACKEND_CAN_EXEC | BACKEND_CAN_PREPARE,
     .free = docker_free,
     .create = create_new,
     .abandon = create_abandon,
@@ -195,7 +206,32 @@ static const struct backend_ops docker_ops = {.can = BACKEND_HAS_PID |
     .users = docker_users,
     .list = docker_list,
     .look_image = docker_look_image,
+    .exec = exec_new,
+    .exec_cancel = exec_cancel,
     .files = docker_files};
+
+static int
+open_prepares(
+    struct docker *d, const struct backend_start *start, struct err *e)
+{
+	AUTO(auto_free)
+	char *by = xasprintf("%s-%u", start->instance_id, start->index);
+
+	return prepared_images_init(d, start->agent, by, e);
+}
+
+static void
+list_files(struct docker *d)
+{
+	const char *const files[DOCKER_FILES_MAX] = {DOCKER_INSTALLED_FILE,
+	    OWNER_USERS, OWNER_GROUPS, d->engine.sites.directory,
+	    d->dockerfile[0] != '\0' ? d->dockerfile : NULL};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		if (files[i] != NULL)
+			d->files[n++] = files[i];
+}
 
 int
 docker_open(const struct conf *conf, const struct backend_start *start,
@@ -210,18 +246,22 @@ docker_open(const struct conf *conf, const struct backend_start *start,
 	d->id = xstrdup(start->instance_id);
 	d->dockerfile = xstrdup(conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH));
 	d->auto_build = conf_bool(conf, CONF_AUTO_BUILD_SANDBOX_IMAGE);
-	d->files[0] = DOCKER_INSTALLED_FILE;
-	d->files[1] = d->dockerfile[0] != '\0' ? d->dockerfile : NULL;
 	d->user = start->watch;
 	d->user_arg = start->arg;
 	d->api = api_new(d->base, &docker_server);
+	body_look_at_limits(&d->podman);
 	image_init(d);
 	TAILQ_INIT(&d->creates.all);
-	if (engine_init(
-		d, conf_str(conf, CONF_DOCKER_HOST), &engine_hooks, e) != 0) {
+	TAILQ_INIT(&d->execs);
+	if (open_prepares(d, start, e) != 0 ||
+	    engine_init(d, conf, &engine_hooks, e) != 0) {
 		docker_free(&d->b);
 		return ERR_INVAL;
 	}
+	if (d->engine.sites.is_tcp)
+		(void)snprintf(d->b.port, sizeof(d->b.port), "%u",
+		    (unsigned int)d->engine.sites.port);
+	list_files(d);
 	*out = &d->b;
 	return 0;
 }

@@ -9,7 +9,9 @@
 #include <jansson.h>
 
 #include "worker/docker/answer.h"
+#include "worker/docker/body.h"
 #include "worker/docker/docker.h"
+#include "worker/docker/sites.h"
 #include "worker/http/api.h"
 
 #define DOCKER_CREATE_MS 60000
@@ -18,10 +20,13 @@
 #define DOCKER_REMOVE_MS 30000
 #define DOCKER_STOP_MS 30000
 #define DOCKER_UPDATE_MS 30000
+#define DOCKER_EXEC_MS 10000
 #define DOCKER_PING_MS 3000
+#define DOCKER_INFO_MS 10000 /* Podman asks its programs for it */
 #define DOCKER_LIST_MS 10000
 #define DOCKER_BUILD_MS 1800000
-#define DOCKER_SOCKETS_MAX 4
+#define DOCKER_FILES_MAX 5
+#define ENGINE_IS_MAX 160
 
 struct docker;
 
@@ -33,10 +38,14 @@ struct engine_hooks {
 };
 struct engine {
 	const struct engine_hooks *hooks;
-	char *sockets[DOCKER_SOCKETS_MAX];
-	size_t nsockets;
-	size_t socket; /* in use, or tried last */
-	size_t tried;  /* in this round */
+	struct sites sites;
+	size_t site;    /* in use, or tried last */
+	size_t tried;   /* in this round */
+	bool is_chosen; /* that site answered: no other is tried any more */
+	bool is_stale;  /* it may have become another version */
+	uint64_t doubted_ms; /* when that was said last */
+	unsigned int pings;  /* since it was asked what it is */
+	int64_t warned_ms;   /* of a certificate's end */
 	struct timer *tick;
 	bool known; /* asked at least once */
 	enum answer_quota quota;
@@ -44,17 +53,36 @@ struct engine {
 	bool has_seccomp;
 	unsigned int cpus;      /* answer.h */
 	unsigned int no_cpuset; /* updates in a row that it refused one in */
-	json_t *advisories;     /* advisory_list_open */
+	bool has_no_update; /* it cannot bound what runs, and that is said */
+	json_t *advisories; /* advisory_list_open */
 	bool up;
 	bool said_up;
 	struct answer_version is; /* while it is up */
 	char detail[ERR_TEXT_MAX];
 	char said[ERR_TEXT_MAX];
+	char said_is[ENGINE_IS_MAX]; /* what it was then */
 };
 
 /* What image.c writes. */
 struct image;
 STAILQ_HEAD(images, image);
+
+/* What prepared.c writes. */
+struct prepared_image;
+struct prepared_images {
+	STAILQ_HEAD(, prepared_image) all;
+	int fd; /* of the agent's program; -1: there is none to put in */
+	char digest[ANSWER_DIGEST_LEN + 1]; /* its */
+	char *by; /* this worker, in labels and names */
+	/* Times since the start that something may have been left. */
+	unsigned int nleft;
+};
+
+/* What prepared_tidy.c writes. */
+struct prepared_tidying {
+	uint64_t next_ms;
+	unsigned int nleft; /* prepared.nleft, the last time */
+};
 
 /* What create.c writes. */
 struct creates {
@@ -72,6 +100,7 @@ struct docker {
 	char *instance;
 	char *id; /* of the instance */
 	char *dockerfile;
+	struct body_podman podman;
 	bool auto_build;
 	bool looks;      /* for the image */
 	bool has_looked; /* since the engine came */
@@ -79,12 +108,15 @@ struct docker {
 	const struct backend_watch *user;
 	void *user_arg;
 	bool freeing;
-	const char *files[3];
+	const char *files[DOCKER_FILES_MAX + 1];
 
 	struct engine engine;
 	struct api_call *events; /* their stream; NULL: none */
 	struct images images;
+	struct prepared_images prepared;
+	struct prepared_tidying tidying;
 	struct creates creates;
+	TAILQ_HEAD(, backend_exec) execs; /* exec.c's */
 };
 
 /* ask.c
@@ -113,13 +145,17 @@ void docker_set_bounds(struct backend *b, const struct backend_handle *h,
 void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 
 /* engine.c
- * docker_usual_sockets - paths of where an engine usually listens, in the
- * order in which they are tried, and how many; the caller frees each */
-size_t docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX]);
-/* engine_init - hooks are kept by pointer */
-int engine_init(struct docker *d, const char *host,
+ * engine_init - hooks are kept by pointer; may fork (sites.h) */
+int engine_init(struct docker *d, const struct conf *conf,
     const struct engine_hooks *hooks, struct err *e) MUSTCHECK;
+/* engine_doubt - it may be another one now: it is asked at once */
+void engine_doubt(struct docker *d);
 void engine_clear(struct docker *d);
+/* Where the policy wants them and the engine is not Podman. */
+#define ENGINE_HAS_NO_OWN_USERS                                                \
+	"SANDBOX_USERNS=auto is Podman's: Docker has no such mode, it has "    \
+	"other users for all sandboxes together (start dockerd with "          \
+	"--userns-remap=default and leave SANDBOX_USERNS empty)"
 
 /*
  * image.c: the id of an image, building or pulling it when it is missing.
@@ -142,6 +178,45 @@ void image_clear(struct docker *d);
 /* docker_look_image - as backend_ops says */
 void docker_look_image(
     struct backend *b, const char *ref, backend_done_cb cb, void *arg);
+
+/* exec.c: as backend_ops says */
+struct backend_exec *exec_new(struct backend *b, const struct backend_handle *h,
+    const char *const *command, const struct backend_exec_user *user,
+    void *arg);
+void exec_cancel(struct backend_exec *x);
+/* exec_clear - before api_free: streams end */
+void exec_clear(struct docker *d);
+/*
+ * prepared.c: the image that has the agent's program in it besides, by the id
+ * of the one that is its base.  As image_get, and so on.
+ */
+#define PREPARED_REPO "localhost/mcp-sandboxd/prepared"
+struct prepared_wait;
+/* prepared_images_init - agent: path of the program, read before the fence;
+ * NULL: none.  by: this worker, fit for a container's name. */
+int prepared_images_init(struct docker *d, const char *agent, const char *by,
+    struct err *e) MUSTCHECK;
+/* prepared_known - its id; NULL: ask with prepared_get */
+const char *prepared_known(const struct docker *d, const char *base);
+/* prepared_failed - why it could not be made just now, or cannot ever; NULL: it
+ * is worth asking */
+const struct err *prepared_failed(const struct docker *d, const char *base);
+/* prepared_bytes - of one that is or was known; else 0 */
+uint64_t prepared_bytes(const struct docker *d, const char *base);
+/* prepared_get - ref: the base's name, for texts.  ERR_NOTFOUND: base, or what
+ * was made of it, went meanwhile. */
+struct prepared_wait *prepared_get(struct docker *d, const char *base,
+    const char *ref, image_cb cb, void *arg);
+void prepared_leave(struct prepared_wait *w);
+void prepared_forget(struct docker *d, const char *base);
+/* prepared_is_used - this worker makes boxes of the image of that id */
+bool prepared_is_used(const struct docker *d, const char *id);
+/* prepared_is_at_work - for that base */
+bool prepared_is_at_work(const struct docker *d, const char *base);
+void prepared_images_clear(struct docker *d);
+
+/* prepared_tidy - while the engine is there, as often as one likes */
+void prepared_tidy(struct docker *d);
 
 /* create.c: as backend_ops says */
 struct backend_create *create_new(struct backend *b,

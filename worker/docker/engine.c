@@ -1,19 +1,22 @@
 /*
- * Where the engine is, and whether.
+ * Which site the engine is at, and whether it is up.
  *
  *	tick -> _ping -> version -> info -> up
  *
- * While it is up, _ping alone is asked every 5 s.  When that fails, and every
- * 2 s from then on, all sockets that exist are tried in order; only when none
- * of them answered it is said to be down.  What is said (hooks) is said once
- * per change.
+ * While it is up, _ping is asked every 5 s, and what it is when it may have
+ * been restarted (its events ended) and once a minute: it may be of another
+ * version then, and another version of its API is spoken.  When a ping fails,
+ * and every 2 s from then on, all sites that exist are tried in order, but only
+ * until one has answered: what made the sandboxes is the engine for as long as
+ * this process lives.  What is said (hooks) is said once per change.
  */
 #include "worker/docker/docker_int.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
+#include <time.h>
 
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
@@ -21,72 +24,78 @@
 #include "common/xmalloc.h"
 #include "worker/doctor/advisory.h"
 
-#define UNIX_PREFIX "unix://"
-#define SOCKET_PATH_MAX 107 /* of sockaddr_un */
 #define UP_MS 5000
 #define DOWN_MS 2000
+#define DOUBT_MS 100 /* what ended may be coming up again */
 #define VERSION_DEPTH 8
+#define PINGS 12 /* from one question what it is to the next */
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
+#define WARN_DAYS 30
 
-/* ---- which sockets are tried */
+/* ---- which sites are tried */
 
-static int
-take_host(struct docker *d, const char *host, struct err *e)
-{
-	const char *path = host + strlen(UNIX_PREFIX);
-
-	if (strncmp(host, UNIX_PREFIX, strlen(UNIX_PREFIX)) != 0)
-		return err_set(e, ERR_INVAL,
-		    "DOCKER_HOST is \"%.100s\": only unix:///path is "
-		    "supported",
-		    host);
-	if (path[0] != '/' || strlen(path) > SOCKET_PATH_MAX)
-		return err_set(e, ERR_INVAL,
-		    "DOCKER_HOST: \"%.120s\" is no absolute path of at most "
-		    "%d bytes",
-		    path, SOCKET_PATH_MAX);
-	d->engine.sockets[d->engine.nsockets++] = xstrdup(path);
-	return 0;
-}
-
-size_t
-docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX])
-{
-	unsigned long uid = (unsigned long)geteuid();
-
-	out[0] = xasprintf("/run/user/%lu/podman/podman.sock", uid);
-	out[1] = xasprintf("/run/user/%lu/docker.sock", uid);
-	out[2] = xstrdup("/run/podman/podman.sock");
-	out[3] = xstrdup("/var/run/docker.sock");
-	return DOCKER_SOCKETS_MAX;
-}
-
+/* The next one of this round; false when none is left.  One that answered once
+ * is the engine that has the sandboxes: another is none of ours. */
 static bool
-is_there(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-/* The next socket of this round that exists; false when none is left. */
-static bool
-choose_socket(struct docker *d)
+choose_site(struct docker *d)
 {
 	struct engine *en = &d->engine;
 
-	while (en->tried < en->nsockets) {
+	while (en->tried < en->sites.n) {
 		size_t i = en->tried++;
+		struct site *site = &en->sites.all[i];
 
-		if (en->nsockets > 1 && !is_there(en->sockets[i]))
+		if (en->is_chosen && i != en->site)
 			continue;
-		en->socket = i;
-		api_set_socket(d->api, en->sockets[i]);
+		if (en->sites.is_chosen_here && !en->is_chosen &&
+		    !sites_is_there(site))
+			continue;
+		en->site = i;
+		if (!en->sites.is_tcp)
+			api_set_socket(d->api, site->where);
 		return true;
 	}
 	return false;
 }
 
+static const char *
+where_of(const struct engine *en)
+{
+	return en->sites.all[en->site].where;
+}
+
 /* ---- whether it answers */
+
+/* What it is, and which sites were not taken. */
+static void
+say_up(const struct engine *en)
+{
+	char passed[SITES_MAX * SITE_WHY_MAX];
+
+	log_info("engine at %s is up, %s", where_of(en), en->said_is);
+	if (!en->sites.is_chosen_here)
+		return;
+	sites_say_passed(&en->sites, passed, sizeof(passed));
+	log_info("DOCKER_HOST is not set: %s is the first that answers%s%s",
+	    where_of(en), passed[0] != '\0' ? "; " : "", passed);
+}
+
+/* Its version, and that of the API, as they are said. */
+static void
+describe(const struct engine *en, char out[ENGINE_IS_MAX])
+{
+	(void)snprintf(out, ENGINE_IS_MAX, "%s %s, API %s", en->is.about.name,
+	    en->is.about.version, en->is.speak);
+}
+
+static bool
+is_another(const struct engine *en)
+{
+	char is[ENGINE_IS_MAX];
+
+	describe(en, is);
+	return strcmp(is, en->said_is) != 0;
+}
 
 static void
 say(struct docker *d)
@@ -94,16 +103,16 @@ say(struct docker *d)
 	struct engine *en = &d->engine;
 
 	if (en->known && en->up == en->said_up &&
-	    strcmp(en->said, en->detail) == 0)
+	    strcmp(en->said, en->detail) == 0 && (!en->up || !is_another(en)))
 		return;
 	en->known = true;
 	en->said_up = en->up;
 	memcpy(en->said, en->detail, sizeof(en->said));
-	if (en->up && en->detail[0] == '\0')
-		log_info("engine at %s is up, %s %s, API %s",
-		    en->sockets[en->socket], en->is.about.name,
-		    en->is.about.version, en->is.speak);
-	else
+	if (en->up) {
+		describe(en, en->said_is);
+		say_up(en);
+	}
+	if (en->detail[0] != '\0')
 		log_warn("engine: %s", en->detail);
 	en->hooks->on_news(d);
 }
@@ -117,6 +126,21 @@ again_in(struct docker *d, uint64_t ms)
 
 static void probe(struct docker *d);
 
+/* Why none of several was taken is said together. */
+static void
+take_failure(struct engine *en, const char *why)
+{
+	char passed[ERR_TEXT_MAX - 100];
+
+	if (en->is_chosen || !en->sites.is_chosen_here) {
+		(void)snprintf(en->detail, sizeof(en->detail), "%s", why);
+		return;
+	}
+	sites_say_passed(&en->sites, passed, sizeof(passed));
+	(void)snprintf(en->detail, sizeof(en->detail),
+	    "no Docker engine: start one or set DOCKER_HOST (%s)", passed);
+}
+
 static void
 is_down(struct docker *d, const char *why)
 {
@@ -126,32 +150,16 @@ is_down(struct docker *d, const char *why)
 	if (d->freeing)
 		return;
 	en->up = false;
-	(void)snprintf(en->detail, sizeof(en->detail), "%s", why);
+	(void)snprintf(en->sites.all[en->site].why, SITE_WHY_MAX, "%s", why);
 	if (was_up)
 		en->hooks->on_gone(d);
-	else if (choose_socket(d)) { /* perhaps another one answers */
+	else if (choose_site(d)) { /* perhaps another one answers */
 		probe(d);
 		return;
 	}
+	take_failure(en, why);
 	say(d);
 	again_in(d, DOWN_MS);
-}
-
-static void
-no_socket(struct docker *d)
-{
-	struct engine *en = &d->engine;
-	char text[ERR_TEXT_MAX];
-	size_t n = 0;
-
-	n = (size_t)snprintf(text, sizeof(text), "no Docker engine: none of");
-	for (size_t i = 0; i < en->nsockets && n < sizeof(text); i++)
-		n += (size_t)snprintf(
-		    text + n, sizeof(text) - n, " %s", en->sockets[i]);
-	if (n < sizeof(text))
-		(void)snprintf(text + n, sizeof(text) - n,
-		    " exists; start one or set DOCKER_HOST");
-	is_down(d, text);
 }
 
 /* ---- asking it: _ping, and when it is new also version and info */
@@ -183,10 +191,20 @@ say_disk(const struct docker *d, const struct answer_info *info)
 		    by_engine ? "the engine" : "its agent", info->storage);
 }
 
+static bool
+has_no_own_users(const struct docker *d)
+{
+	return d->policy->own_users && !d->engine.is.is_podman;
+}
+
 static void
 say_users(const struct docker *d, const struct answer_info *info)
 {
-	if (answer_remaps(info))
+	if (d->policy->own_users)
+		log_info("each sandbox has users of its own "
+			 "(SANDBOX_USERNS=auto): its root is another user of "
+			 "this host");
+	else if (answer_remaps(info))
 		log_info("root of a sandbox is another user of this host");
 	else if (d->policy->as_root == POLICY_ROOT_ALLOW)
 		log_warn("root of a sandbox is this host's root, and its user "
@@ -198,9 +216,44 @@ say_users(const struct docker *d, const struct answer_info *info)
 }
 
 static void
-is_up(struct docker *d, const struct answer_info *info)
+warn_of_end(const char *what, int64_t ms, int64_t now)
+{
+	time_t t = (time_t)(ms / 1000);
+	char day[16] = "";
+	struct tm tm;
+
+	if (ms == 0 || ms - now > WARN_DAYS * DAY_MS)
+		return;
+	if (gmtime_r(&t, &tm) != NULL)
+		(void)strftime(day, sizeof(day), "%Y-%m-%d", &tm);
+	log_warn("%s ends on %s: renew it; what is put in its place is taken "
+		 "without a restart",
+	    what, day);
+}
+
+/* Once a day. */
+static void
+warn_of_ends(struct docker *d)
 {
 	struct engine *en = &d->engine;
+	int64_t now = clock_wall_ms();
+	struct certs_look look;
+	struct err e;
+
+	if (en->sites.ca == NULL || now - en->warned_ms < DAY_MS ||
+	    sites_check_files(&en->sites, &look, &e) != 0)
+		return;
+	en->warned_ms = now;
+	warn_of_end("ca.pem of DOCKER_CERT_PATH", look.ca_expires_ms, now);
+	warn_of_end("cert.pem of DOCKER_CERT_PATH", look.own_expires_ms, now);
+	warn_of_end(
+	    "the engine's certificate", api_peer_expires_ms(d->api), now);
+}
+
+/* Cgroup v1 gives nothing to a user; v2 what was delegated. */
+static void
+take_limits(struct engine *en, const struct answer_info *info)
+{
 	char missing[128] = "";
 
 	if (!info->memory_limit)
@@ -209,22 +262,43 @@ is_up(struct docker *d, const struct answer_info *info)
 		add_text(missing, sizeof(missing), "processes");
 	if (!info->cpu_quota)
 		add_text(missing, sizeof(missing), "CPU");
+	en->detail[0] = '\0';
+	if (missing[0] == '\0')
+		return;
+	(void)snprintf(en->detail, sizeof(en->detail),
+	    "the engine at %s does not enforce limits of %s: %s", where_of(en),
+	    missing,
+	    info->rootless ?
+		"it runs without root, and has what cgroup v2 delegates to its "
+		"user; of v1 that is nothing (docs/engines.md)" :
+		"enable these cgroup controllers");
+}
+
+static void
+is_up(struct docker *d, const struct answer_info *info)
+{
+	struct engine *en = &d->engine;
+	bool was_up = en->up && !is_another(en);
+
 	/* At the start it is a wrong setting; later, the engine's change. */
 	if (!info->has_runtime && !en->known)
 		fatal(EXIT_CONFIG,
 		    "SANDBOX_RUNTIME: the engine at %s has no runtime %s",
-		    en->sockets[en->socket], d->policy->runtime);
-	en->detail[0] = '\0';
-	if (missing[0] != '\0')
-		(void)snprintf(en->detail, sizeof(en->detail),
-		    "the engine at %s does not enforce limits of %s: enable "
-		    "these cgroup controllers",
-		    en->sockets[en->socket], missing);
+		    where_of(en), d->policy->runtime);
+	if (has_no_own_users(d) && !en->known)
+		fatal(EXIT_CONFIG, "%s", ENGINE_HAS_NO_OWN_USERS);
+	take_limits(en, info);
 	if (!info->has_runtime)
 		(void)snprintf(en->detail, sizeof(en->detail),
 		    "the engine at %s has no runtime %s (SANDBOX_RUNTIME)",
-		    en->sockets[en->socket], d->policy->runtime);
-	en->up = true;
+		    where_of(en), d->policy->runtime);
+	if (has_no_own_users(d))
+		(void)snprintf(en->detail, sizeof(en->detail), "%s",
+		    ENGINE_HAS_NO_OWN_USERS);
+	en->up = en->is_chosen = true;
+	en->is_stale = false;
+	en->pings = 0;
+	en->sites.all[en->site].why[0] = '\0';
 	en->quota = info->quota;
 	en->cpus = info->cpus;
 	en->has_seccomp = info->seccomp;
@@ -232,12 +306,18 @@ is_up(struct docker *d, const struct answer_info *info)
 	(void)snprintf(en->is.about.runtime, sizeof(en->is.about.runtime), "%s",
 	    d->policy->runtime[0] != '\0' ? d->policy->runtime :
 					    info->default_runtime);
-	en->users =
-	    answer_remaps(info) ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
+	memcpy(en->is.about.runtimes, info->runtimes,
+	    sizeof(en->is.about.runtimes));
+	en->users = answer_remaps(info) || d->policy->own_users ?
+	    BACKEND_USERS_MAPPED :
+	    BACKEND_USERS_SAME;
 	en->hooks->on_alive(d);
-	say_disk(d, info);
-	say_users(d, info);
+	if (!was_up) {
+		say_disk(d, info);
+		say_users(d, info);
+	}
 	say(d);
+	warn_of_ends(d);
 	again_in(d, UP_MS);
 }
 
@@ -272,23 +352,39 @@ take_advisories(struct docker *d, const struct api_answer *a)
 	json_decref(version);
 }
 
+static bool
+is_as_before(const struct engine *en, const struct answer_version *is)
+{
+	return en->up && !en->is_stale &&
+	    strcmp(en->is.speak, is->speak) == 0 &&
+	    strcmp(en->is.about.name, is->about.name) == 0 &&
+	    strcmp(en->is.about.version, is->about.version) == 0;
+}
+
 static void
 version_done_cb(const struct api_answer *a, void *arg)
 {
+	struct answer_version is;
 	struct docker *d = arg;
 	struct err e;
 	int rc = docker_check(a, "version", &e);
 
 	if (rc == 0)
-		rc = answer_version(a->body, a->len, &d->engine.is, &e);
+		rc = answer_version(a->body, a->len, &is, &e);
 	if (rc != 0) {
 		is_down(d, e.msg);
 		return;
 	}
+	if (is_as_before(&d->engine, &is)) {
+		warn_of_ends(d);
+		again_in(d, UP_MS);
+		return;
+	}
+	d->engine.is = is;
 	take_advisories(d, a);
 	(void)docker_ask(d,
 	    &(struct api_ask){.method = "GET",
-		.timeout_ms = DOCKER_PING_MS,
+		.timeout_ms = DOCKER_INFO_MS,
 		.on_done = info_done_cb,
 		.arg = d},
 	    "/info");
@@ -296,13 +392,13 @@ version_done_cb(const struct api_answer *a, void *arg)
 
 /* Before its version is known. */
 static void
-ask_plainly(struct docker *d, const char *path,
+ask_plainly(struct docker *d, const char *path, uint32_t timeout_ms,
     void (*on_done)(const struct api_answer *, void *))
 {
 	(void)api_start(d->api,
 	    &(struct api_ask){.method = "GET",
 		.path = path,
-		.timeout_ms = DOCKER_PING_MS,
+		.timeout_ms = timeout_ms,
 		.max_body = ANSWER_SMALL_MAX,
 		.on_done = on_done,
 		.arg = d});
@@ -318,18 +414,26 @@ ping_done_cb(const struct api_answer *a, void *arg)
 		is_down(d, a->why->msg);
 	} else if (docker_check(a, "ping", &e) != 0) {
 		is_down(d, e.msg);
-	} else if (d->engine.up) {
+	} else if (d->engine.up && !d->engine.is_stale &&
+	    ++d->engine.pings < PINGS) {
 		d->engine.hooks->on_alive(d);
 		again_in(d, UP_MS);
 	} else {
-		ask_plainly(d, "/version", version_done_cb);
+		d->engine.pings = 0;
+		ask_plainly(d, "/version", DOCKER_INFO_MS, version_done_cb);
 	}
 }
 
 static void
 probe(struct docker *d)
 {
-	ask_plainly(d, "/_ping", ping_done_cb);
+	struct certs_look look;
+	struct err e;
+
+	if (sites_check_files(&d->engine.sites, &look, &e) != 0)
+		is_down(d, e.msg);
+	else
+		ask_plainly(d, "/_ping", DOCKER_PING_MS, ping_done_cb);
 }
 
 static void
@@ -338,30 +442,55 @@ tick_cb(void *arg)
 	struct docker *d = arg;
 
 	d->engine.tried = 0;
-	if (d->engine.up || choose_socket(d))
+	if (d->engine.up || choose_site(d))
 		probe(d);
 	else
-		no_socket(d);
+		is_down(d, "");
 }
 
 /* ---- life */
 
+/* What listens there is root of its machine for whoever connects. */
+static void
+warn_of_plain(const struct sites *s)
+{
+	if (s->is_tcp && s->ca == NULL && !s->is_loopback)
+		log_warn("DOCKER_HOST is %s, without TLS: whoever reaches that "
+			 "port, or the wire to it, has root on the engine's "
+			 "machine: set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH",
+		    s->all[0].where);
+}
+
 int
-engine_init(struct docker *d, const char *host,
+engine_init(struct docker *d, const struct conf *conf,
     const struct engine_hooks *hooks, struct err *e)
 {
 	struct engine *en = &d->engine;
 
 	en->hooks = hooks;
-	if (host[0] == '\0')
-		en->nsockets = docker_usual_sockets(en->sockets);
-	else if (take_host(d, host, e) != 0)
+	if (sites_init(&en->sites, conf, e) != 0 ||
+	    (en->sites.is_tcp && sites_use_tcp(&en->sites, d->api, e) != 0))
 		return ERR_INVAL;
+	warn_of_plain(&en->sites);
 	en->tick = timer_new(d->base, tick_cb, d);
 	(void)snprintf(
 	    en->detail, sizeof(en->detail), "the engine was not asked yet");
 	again_in(d, 0);
 	return 0;
+}
+
+void
+engine_doubt(struct docker *d)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (!d->engine.up)
+		return;
+	d->engine.is_stale = true;
+	/* Events that never go on are no reason to ask all the time. */
+	if (now - d->engine.doubted_ms >= UP_MS)
+		again_in(d, DOUBT_MS);
+	d->engine.doubted_ms = now;
 }
 
 void
@@ -372,7 +501,5 @@ engine_clear(struct docker *d)
 	timer_free(en->tick);
 	json_decref(en->advisories);
 	en->advisories = NULL;
-	for (size_t i = 0; i < en->nsockets; i++)
-		free(en->sockets[i]);
-	en->nsockets = 0;
+	sites_clear(&en->sites);
 }

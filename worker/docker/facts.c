@@ -1,7 +1,6 @@
 #include "worker/docker/docker_int.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include <event2/event.h>
 
@@ -15,7 +14,6 @@
 #define ANSWER_MAX (1u << 20)
 #define DEPTH_MAX 32
 #define ASK_MS 10000
-#define UNIX_PREFIX "unix://"
 
 /* ---- reading */
 
@@ -41,6 +39,45 @@ take_part(char *out, size_t size, const json_t *version, const char *name,
 		(void)snprintf(out, size, "%s", id);
 }
 
+/* Of --platform=WORD, or with one dash, in a runtime's arguments. */
+static void
+take_platform(const json_t *arguments, char *out, size_t size)
+{
+	static const char flag[] = "platform=";
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (arguments, i, item) {
+		const char *s = json_string_value(item);
+
+		if (s == NULL)
+			continue;
+		s += strspn(s, "-");
+		if (strncmp(s, flag, strlen(flag)) == 0)
+			text_clean(out, size, s + strlen(flag),
+			    strlen(s + strlen(flag)));
+	}
+}
+
+static void
+take_runtimes(const json_t *runtimes, struct backend_facts *out)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach ((json_t *)(uintptr_t)runtimes, name, value) {
+		struct backend_runtime *r = &out->runtime[out->nruntimes];
+
+		if (out->nruntimes == BACKEND_RUNTIMES_SAID)
+			return;
+		text_clean(r->name, sizeof(r->name), name, strlen(name));
+		r->kind = runtimes_kind(name, js_text(value, "path"));
+		take_platform(json_object_get(value, "runtimeArgs"),
+		    r->platform, sizeof(r->platform));
+		out->nruntimes++;
+	}
+}
+
 static void
 take_info(const json_t *info, int64_t now_ms, struct backend_facts *out)
 {
@@ -48,6 +85,7 @@ take_info(const json_t *info, int64_t now_ms, struct backend_facts *out)
 	    json_string_value(json_object_get(info, "SystemTime")));
 
 	out->ahead_ms = theirs == INT64_MIN ? INT64_MIN : theirs - now_ms;
+	take_runtimes(json_object_get(info, "Runtimes"), out);
 	take(out->cgroup, sizeof(out->cgroup), info, "CgroupVersion");
 	take(out->root, sizeof(out->root), info, "DockerRootDir");
 }
@@ -100,7 +138,9 @@ docker_read_facts(const char *version, const char *info, int64_t now_ms,
 
 struct facts_call {
 	struct event_base *base;
-	char *body; /* NULL: it failed */
+	char *body; /* NULL: it failed, and e says why */
+	const char *path;
+	struct err *e;
 };
 
 static void
@@ -108,16 +148,16 @@ done_cb(const struct api_answer *a, void *arg)
 {
 	struct facts_call *c = arg;
 
-	if (a->rc == 0 && a->status == 200)
+	if (docker_check(a, c->path, c->e) == 0)
 		c->body = xstrndup(a->body, a->len);
 	(void)event_base_loopbreak(c->base);
 }
 
 /* The caller frees; NULL when there is no good answer. */
 static char *
-get(struct event_base *base, struct api *api, const char *path)
+get(struct event_base *base, struct api *api, const char *path, struct err *e)
 {
-	struct facts_call c = {.base = base};
+	struct facts_call c = {.base = base, .path = path, .e = e};
 	struct api_ask ask = {.method = "GET",
 	    .path = path,
 	    .timeout_ms = ASK_MS,
@@ -130,47 +170,70 @@ get(struct event_base *base, struct api *api, const char *path)
 	return c.body;
 }
 
+/* What holds of the way to it. */
+static void
+take_wire(
+    const struct sites *s, const struct api *api, struct backend_facts *out)
+{
+	struct certs_look look;
+	struct err e;
+
+	out->is_remote = s->is_tcp && !s->is_loopback;
+	out->has_tls = s->ca != NULL;
+	if (out->has_tls && sites_check_files(s, &look, &e) == 0) {
+		out->ca_ends_ms = look.ca_expires_ms;
+		out->own_ends_ms = look.own_expires_ms;
+		out->peer_ends_ms = api_peer_expires_ms(api);
+	}
+}
+
 static bool
-ask_one(struct event_base *base, const char *socket, struct backend_facts *out)
+ask_one(struct event_base *base, struct sites *s, struct site *site,
+    struct backend_facts *out, struct err *e)
 {
 	AUTO(auto_free) char *version = NULL;
 	AUTO(auto_free) char *info = NULL;
 	struct api *api = api_new(base, &docker_server);
+	bool is_good = !s->is_tcp || sites_use_tcp(s, api, e) == 0;
 
-	api_set_socket(api, socket);
-	version = get(base, api, "/version");
-	info = version == NULL ? NULL : get(base, api, "/info");
+	if (!s->is_tcp)
+		api_set_socket(api, site->where);
+	if (is_good)
+		version = get(base, api, "/version", e);
+	info = version == NULL ? NULL : get(base, api, "/info", e);
+	is_good = version != NULL && info != NULL;
+	if (is_good) {
+		docker_read_facts(version, info, clock_wall_ms(), out);
+		(void)snprintf(
+		    out->where, sizeof(out->where), "%s", site->where);
+		take_wire(s, api, out);
+	}
 	api_free(api);
-	if (version == NULL || info == NULL)
-		return false;
-	docker_read_facts(version, info, clock_wall_ms(), out);
-	return true;
+	return is_good;
 }
 
 int
 docker_ask_facts(
     const struct conf *conf, struct backend_facts *out, struct err *e)
 {
-	const char *host = conf_str(conf, CONF_DOCKER_HOST);
 	struct event_base *base = event_base_new();
-	char *usual[DOCKER_SOCKETS_MAX];
+	struct certs_look look;
+	struct sites sites;
 	bool found = false;
-	struct stat st;
-	size_t n;
+	int rc;
 
 	if (base == NULL)
 		return err_set(e, ERR_SYS, "no event base");
-	n = docker_usual_sockets(usual);
-	if (strncmp(host, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
-		found = ask_one(base, host + strlen(UNIX_PREFIX), out);
-	for (size_t i = 0; i < n; i++) {
-		if (host[0] == '\0' && !found && stat(usual[i], &st) == 0)
-			found = ask_one(base, usual[i], out);
-		free(usual[i]);
-	}
+	rc = sites_init(&sites, conf, e);
+	if (rc == 0)
+		rc = sites_check_files(&sites, &look, e);
+	for (size_t i = 0; i < sites.n && rc == 0 && !found; i++)
+		if (!sites.is_chosen_here || sites_is_there(&sites.all[i]))
+			found = ask_one(base, &sites, &sites.all[i], out, e);
+	if (rc == 0 && !found && sites.is_chosen_here)
+		rc = err_set(
+		    e, ERR_BACKEND, "no engine answers at the usual sockets");
+	sites_clear(&sites);
 	event_base_free(base);
-	if (!found)
-		return err_set(e, ERR_BACKEND, "no engine answers at %s",
-		    host[0] != '\0' ? host : "the usual sockets");
-	return 0;
+	return found ? 0 : rc != 0 ? rc : ERR_BACKEND;
 }

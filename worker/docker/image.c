@@ -141,6 +141,7 @@ image_build(struct image *im)
 	const char *dockerfile = dockerfile_of(im);
 	AUTO(auto_free) char *tag = api_escape(im->ref);
 	AUTO(auto_free) char *text = NULL;
+	struct body_entry file;
 	struct api_ask ask;
 	struct buf tar;
 	struct err e;
@@ -155,7 +156,9 @@ image_build(struct image *im)
 		return -1;
 	}
 	buf_init(&tar, 2 * DOCKERFILE_MAX);
-	if (body_tar(text, n, &tar, &e) != 0) {
+	file = (struct body_entry){
+	    .name = "Dockerfile", .mode = 0644, .data = text, .len = n};
+	if (body_tar(&file, 1, &tar, &e) != 0) {
 		buf_clear(&tar);
 		return -1;
 	}

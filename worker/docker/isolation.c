@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/runtimes.h"
 #include "common/text.h"
 #include "worker/docker/answer.h"
 
@@ -69,7 +70,9 @@ seccomp_word(const json_t *host, const struct isolation_host *h)
 	const struct policy *p = h->policy;
 	const char *s = option(host, "seccomp");
 
-	if (!h->has_seccomp)
+	/* gVisor drops the profile, unless --oci-seccomp asks for it. */
+	if (!h->has_seccomp ||
+	    runtimes_kind(js_text(host, "Runtime"), "") == RUNTIMES_GVISOR)
 		return "not enforced";
 	if (json_is_true(json_object_get(host, "Privileged")) ||
 	    (s != NULL && strcmp(s, "unconfined") == 0))
@@ -163,8 +166,10 @@ network_of(const json_t *config, const json_t *host)
 static bool
 is_remapped(const json_t *host, const struct isolation_host *h)
 {
-	return h->has_own_users &&
-	    strcmp(js_text(host, "UsernsMode"), "host") != 0;
+	const char *mode = js_text(host, "UsernsMode");
+
+	return strcmp(mode, "auto") == 0 ||
+	    (h->has_own_users && strcmp(mode, "host") != 0);
 }
 
 static json_t *

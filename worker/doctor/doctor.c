@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/conf.h"
 #include "common/exit.h"
 #include "common/fence.h"
@@ -28,6 +29,8 @@
 #define OLDEST_KERNEL "4.8" /* before, ptrace goes round seccomp */
 #define CLOCK_MS 5000       /* the engine's from ours */
 #define MIB (UINT64_C(1) << 20)
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
+#define SOON_MS (30 * DAY_MS)
 
 struct doctor {
 	const struct conf *conf;
@@ -186,9 +189,12 @@ look_at_groups(struct doctor *d)
 	    "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)",
 	    "version %s", f->cgroup[0] != '\0' ? f->cgroup : "unknown");
 	findings_add(&d->found, "limits", holds_if(all),
-	    "enable these controllers", "memory %s, processes %s, CPU %s",
-	    f->limits_memory ? "yes" : "no", f->limits_pids ? "yes" : "no",
-	    f->limits_cpu ? "yes" : "no");
+	    f->rootless ? "boot with cgroup v2 and delegate these controllers "
+			  "to the engine's user: without root there are none "
+			  "else" :
+			  "enable these controllers",
+	    "memory %s, processes %s, CPU %s", f->limits_memory ? "yes" : "no",
+	    f->limits_pids ? "yes" : "no", f->limits_cpu ? "yes" : "no");
 }
 
 /* What is to be done, by what is known of the engine's disk. */
@@ -269,10 +275,81 @@ look_at_engine_clock(struct doctor *d)
 		    "the engine's is %lld ms from ours", (long long)ms);
 }
 
+/* The first that ends; "" and a date far away: none does. */
+static int64_t
+first_end(const struct backend_facts *f, const char **what)
+{
+	const struct {
+		const char *what;
+		int64_t ms;
+	} ends[] = {{"ca.pem", f->ca_ends_ms}, {"cert.pem", f->own_ends_ms},
+	    {"the engine's certificate", f->peer_ends_ms}};
+	int64_t first = INT64_MAX;
+
+	*what = "";
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		if (ends[i].ms != 0 && ends[i].ms < first) {
+			first = ends[i].ms;
+			*what = ends[i].what;
+		}
+	return first;
+}
+
+static void
+look_at_wire(struct doctor *d)
+{
+	const struct backend_facts *f = &d->engine;
+	const char *what;
+	int64_t left_ms = first_end(f, &what) - clock_wall_ms();
+
+	if (f->has_tls)
+		findings_add(&d->found, "wire", holds_if(left_ms > SOON_MS),
+		    "renew it: what is put in its place is taken without a "
+		    "restart",
+		    "%s by TLS; %s is the first certificate to end, in %lld "
+		    "days",
+		    f->where, what, (long long)(left_ms / DAY_MS));
+	else
+		findings_add(&d->found, "wire", holds_if(!f->is_remote),
+		    "set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH", "%s%s",
+		    f->where,
+		    f->is_remote ? " without TLS: who reaches that port has "
+				   "root on the engine's machine" :
+				   "");
+}
+
+/* What is asked for and is not there; and of each that is there, what stands
+ * between a sandbox and the host. */
+static void
+look_at_runtimes(struct doctor *d)
+{
+	const struct backend_facts *f = &d->engine;
+
+	if (!runtimes_have(f->runtimes, d->policy.runtime))
+		findings_add(&d->found, "runtime", FINDING_FAILS,
+		    "install it, or leave SANDBOX_RUNTIME empty",
+		    "the engine has no %s (SANDBOX_RUNTIME); it has:%s",
+		    d->policy.runtime, f->runtimes);
+	for (char **r = d->policy.runtimes; *r != NULL; r++)
+		if (!runtimes_have(f->runtimes, *r))
+			findings_add(&d->found, "runtime", FINDING_FAILS,
+			    "install it and name it in the engine's "
+			    "daemon.json, or take it from the list",
+			    "the engine has no %s (SANDBOX_RUNTIMES_ALLOWED); "
+			    "it has:%s",
+			    *r, f->runtimes);
+	for (size_t i = 0; i < f->nruntimes; i++) {
+		const struct backend_runtime *r = &f->runtime[i];
+
+		findings_add(&d->found, "runtimes", FINDING_HOLDS, "",
+		    "%s isolates %s%s%s", r->name, runtimes_isolates(r->kind),
+		    r->platform[0] != '\0' ? ", platform " : "", r->platform);
+	}
+}
+
 static void
 look_at_engine(struct doctor *d)
 {
-	const char *runtime = d->policy.runtime;
 	const struct backend_facts *f = &d->engine;
 	struct err e;
 
@@ -283,20 +360,11 @@ look_at_engine(struct doctor *d)
 		    "%s", e.msg);
 		return;
 	}
+	look_at_wire(d);
 	look_at_part(d, "engine", f->engine, "docker.io");
 	look_at_part(d, "containerd", f->containerd, "containerd");
 	look_at_part(d, "runc", f->runc, "runc");
-	if (!backend_lists_runtime(f->runtimes, runtime))
-		findings_add(&d->found, "runtime", FINDING_FAILS,
-		    "install it, or leave SANDBOX_RUNTIME empty",
-		    "the engine has no %s (SANDBOX_RUNTIME)", runtime);
-	for (char **r = d->policy.runtimes; *r != NULL; r++)
-		if (!backend_lists_runtime(f->runtimes, *r))
-			findings_add(&d->found, "runtime", FINDING_FAILS,
-			    "install it and name it in the engine's "
-			    "daemon.json, or take it from the list",
-			    "the engine has no %s (SANDBOX_RUNTIMES_ALLOWED)",
-			    *r);
+	look_at_runtimes(d);
 	look_at_users(d);
 	look_at_seccomp(d);
 	look_at_modules(d);

@@ -10,6 +10,8 @@
  *	CALL_NEW	not given to curl yet
  *	CALL_WAITS	the server's queue of connections is full: given to
  *			curl again in CONNECT_AGAIN_MS
+ *	CALL_DIALS	curl had no connection to use again, and the dialer
+ *			makes one (open_cb): given to curl again with it
  *	CALL_ADDED	curl has it
  *	CALL_SWITCHES	curl has connected (CONNECT_ONLY); the request and the
  *			head of its answer go by curl_easy_send and _recv
@@ -25,15 +27,17 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
+#include "common/engine_host.h"
 #include "common/exit.h"
 #include "common/log.h"
-#include "common/netaddr.h"
 #include "common/timer.h"
-#include "common/weburl.h"
 #include "common/xmalloc.h"
+#include "worker/http/dialer.h"
+#include "worker/http/certs.h"
 #include "worker/later.h"
 
 #define CONNECT_MS 2000 /* also while the server's queue is full */
+#define DIAL_CONNECT_MS 5000
 #define CONNECT_AGAIN_MS 10
 #define KEPT_CONNECTIONS 4
 #define BODY_MAX 65536 /* of calls that name no limit */
@@ -41,11 +45,14 @@
 #define FIRST_FINAL 200
 #define SWITCH_PIECE 4096
 #define UNIX_URL "http://localhost/" /* its host is not looked up */
-#define TCP_PREFIX "tcp://"
+/* What curl takes for the address, so that it looks nothing up: the connection
+ * is the dialer's. */
+#define CONNECT_TO "::127.0.0.1:"
 
 enum call_stage {
 	CALL_NEW,
 	CALL_WAITS,
+	CALL_DIALS,
 	CALL_ADDED, /* curl has it, and in what follows */
 	CALL_SWITCHES,
 	CALL_STREAM
@@ -70,6 +77,9 @@ struct api_call {
 	enum call_stage stage;
 	bool cancelled;
 	bool is_unix;
+	bool wants_dial; /* curl asked for a connection, and there was none */
+	int dialed;      /* for curl to take; -1: none */
+	char error[CURL_ERROR_SIZE];
 	const char *why; /* what curl does not say, static; NULL: nothing */
 	size_t max_body;
 	/* From CALL_SWITCHES on. */
@@ -100,7 +110,12 @@ struct api {
 	char *where;         /* the socket's path or the address, for texts */
 	char *url;           /* without a path */
 	bool is_unix;
+	struct dialer *dialer;         /* NULL: a Unix socket */
+	int dial_number;               /* of the last connection that failed */
+	char dial_why[DIALER_WHY_MAX]; /* "": the number says it */
+	struct curl_slist *to;         /* CONNECT_TO */
 	char *ca, *cert, *key; /* NULL: no TLS; no certificate of ours */
+	int64_t peer_expires_ms;
 	unsigned int depth; /* inside curl: its functions must not be called */
 	bool freeing;
 	struct api_calls calls;
@@ -285,6 +300,8 @@ call_free(struct api_call *c)
 	if (c->stage >= CALL_ADDED)
 		(void)curl_multi_remove_handle(c->h->multi, c->curl);
 	curl_easy_cleanup(c->curl);
+	if (c->dialed != -1)
+		(void)close(c->dialed);
 	curl_slist_free_all(c->headers);
 	buf_clear(&c->in);
 	buf_clear(&c->line);
@@ -319,6 +336,8 @@ call_found_full_queue(const struct api_call *c, CURLcode code)
 static enum api_failure_kind
 call_failure_kind(const struct api_call *c, CURLcode code)
 {
+	long verify = 0;
+
 	if (c->h->freeing)
 		return API_ENDING;
 	if (c->too_large)
@@ -329,7 +348,29 @@ call_failure_kind(const struct api_call *c, CURLcode code)
 		return API_LATE;
 	if (code == CURLE_COULDNT_CONNECT || call_found_full_queue(c, code))
 		return API_NOBODY;
-	return API_BROKEN;
+	if (c->h->ca == NULL)
+		return API_BROKEN;
+	(void)curl_easy_getinfo(c->curl, CURLINFO_SSL_VERIFYRESULT, &verify);
+	return certs_judge(code, verify, c->error);
+}
+
+/* errno, or 0. */
+static int
+call_number(const struct api_call *c, CURLcode code)
+{
+	if (c->h->dialer != NULL && code == CURLE_COULDNT_CONNECT)
+		return c->h->dial_number;
+	return call_found_full_queue(c, code) ? 0 : call_errno(c);
+}
+
+static const char *
+call_why(const struct api_call *c, CURLcode code)
+{
+	if (c->why != NULL)
+		return c->why;
+	if (c->h->dialer != NULL && code == CURLE_COULDNT_CONNECT)
+		return c->h->dial_why;
+	return c->error[0] != '\0' ? c->error : curl_easy_strerror(code);
 }
 
 static int
@@ -339,8 +380,8 @@ call_explain(const struct api_call *c, CURLcode code, struct err *e)
 	    .method = c->method,
 	    .path = c->path,
 	    .where = c->h->where,
-	    .number = call_found_full_queue(c, code) ? 0 : call_errno(c),
-	    .why = c->why != NULL ? c->why : curl_easy_strerror(code),
+	    .number = call_number(c, code),
+	    .why = call_why(c, code),
 	    .timeout_ms = c->timeout_ms,
 	    .limit =
 		c->nheaders > API_HEADERS_MAX ? API_HEADERS_MAX : c->max_body};
@@ -355,6 +396,16 @@ call_count(const struct api_call *c, long status, uint64_t us)
 
 	if (s->on_ended != NULL)
 		s->on_ended(c->method, c->path, status, us);
+}
+
+/* A connection that is used again says nothing new. */
+static void
+call_note_expiry(const struct api_call *c)
+{
+	int64_t ms = c->h->ca != NULL ? certs_read_expiry(c->curl) : 0;
+
+	if (ms != 0)
+		c->h->peer_expires_ms = ms;
 }
 
 /* The call is gone when on_done is told. */
@@ -373,6 +424,7 @@ call_end(struct api_call *c, CURLcode code)
 	a.took_us = clock_mono_us() - c->started_us;
 	if (code != CURLE_OK)
 		a.rc = call_explain(c, code, &e);
+	call_note_expiry(c);
 	a.why = &e;
 	call_count(c, code == CURLE_OK ? a.status : 0, a.took_us);
 	in = c->in;
@@ -677,6 +729,93 @@ api_add_new(struct api *h)
 	}
 }
 
+static uint32_t
+dial_time_ms(const struct api_call *c)
+{
+	uint64_t left = call_left_ms(c);
+
+	return c->timeout_ms != 0 && left < DIAL_CONNECT_MS ? (uint32_t)left :
+							      DIAL_CONNECT_MS;
+}
+
+static void
+dial_late_cb(void *arg)
+{
+	struct api_call *c = arg;
+
+	c->h->dial_number = ETIMEDOUT;
+	c->h->dial_why[0] = '\0';
+	call_end(c, CURLE_COULDNT_CONNECT);
+}
+
+static void
+dial_start(struct api_call *c)
+{
+	c->wants_dial = false;
+	c->stage = CALL_DIALS;
+	c->deadline = timer_new(c->h->base, dial_late_cb, c);
+	timer_set_ms(c->deadline, dial_time_ms(c));
+	dialer_ask(c->h->dialer);
+}
+
+static struct api_call *
+dial_first(struct api *h)
+{
+	struct api_call *c;
+
+	TAILQ_FOREACH (c, &h->calls, link)
+		if (c->stage == CALL_DIALS && !c->cancelled)
+			return c;
+	return NULL;
+}
+
+/* One connection is for the first that waits; a failure is everybody's, so that
+ * nobody waits for one failure after the other. */
+static void
+dialed_cb(int fd, int number, const char *why, void *arg)
+{
+	struct api *h = arg;
+	struct api_call *c = dial_first(h);
+
+	if (fd != -1 && c != NULL) {
+		timer_free(c->deadline);
+		c->deadline = NULL;
+		c->dialed = fd;
+		call_add(c);
+		return;
+	}
+	if (fd != -1) {
+		(void)close(fd);
+		return;
+	}
+	h->dial_number = number;
+	(void)snprintf(h->dial_why, sizeof(h->dial_why), "%s", why);
+	for (; c != NULL; c = dial_first(h))
+		call_end(c, CURLE_COULDNT_CONNECT);
+}
+
+static curl_socket_t
+open_cb(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct api_call *c = arg;
+	int fd = c->dialed;
+
+	(void)purpose;
+	(void)address;
+	c->dialed = -1;
+	c->wants_dial = fd == -1;
+	return fd == -1 ? CURL_SOCKET_BAD : fd;
+}
+
+static int
+opened_cb(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	(void)arg;
+	(void)fd;
+	(void)purpose;
+	return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
 static bool
 call_may_wait(const struct api_call *c)
 {
@@ -695,6 +834,9 @@ call_finish(struct api_call *c, CURLcode code)
 	}
 	if (c->cancelled) {
 		call_free(c);
+	} else if (c->wants_dial) {
+		(void)curl_multi_remove_handle(c->h->multi, c->curl);
+		dial_start(c);
 	} else if (call_found_full_queue(c, code) && call_may_wait(c)) {
 		(void)curl_multi_remove_handle(c->h->multi, c->curl);
 		c->stage = CALL_WAITS;
@@ -758,7 +900,8 @@ api_new(struct event_base *base, const struct api_server *server)
 	h->multi = curl_multi_init();
 	h->timer = timer_new(base, timer_fired_cb, h);
 	h->again = timer_new(base, again_cb, h);
-	if (h->multi == NULL)
+	h->to = curl_slist_append(NULL, CONNECT_TO);
+	if (h->multi == NULL || h->to == NULL)
 		fatal(EXIT_MEMORY, "no memory for libcurl");
 	TAILQ_INIT(&h->calls);
 	api_set_socket(h, "");
@@ -772,17 +915,13 @@ api_new(struct event_base *base, const struct api_server *server)
 }
 
 static void
-api_set_where(struct api *h, const char *where, const char *url,
-    const struct api_tls *tls)
+api_set_tls(struct api *h, const struct api_tls *tls)
 {
-	free(h->where);
-	free(h->url);
 	free(h->ca);
 	free(h->cert);
 	free(h->key);
-	h->where = xstrdup(where);
-	h->url = xstrdup(url);
 	h->ca = h->cert = h->key = NULL;
+	h->peer_expires_ms = 0;
 	if (tls == NULL)
 		return;
 	h->ca = xstrdup(tls->ca);
@@ -790,6 +929,20 @@ api_set_where(struct api *h, const char *where, const char *url,
 		h->cert = xstrdup(tls->cert);
 		h->key = xstrdup(tls->key);
 	}
+}
+
+/* Where calls go that are started from now on. */
+static void
+api_set_where(struct api *h, const char *where, const char *url,
+    const struct api_tls *tls)
+{
+	free(h->where);
+	free(h->url);
+	h->where = xstrdup(where);
+	h->url = xstrdup(url);
+	api_set_tls(h, tls);
+	dialer_free(h->dialer);
+	h->dialer = NULL;
 }
 
 void
@@ -809,6 +962,7 @@ api_free(struct api *h)
 	(void)curl_multi_cleanup(h->multi);
 	timer_free(h->timer);
 	timer_free(h->again);
+	curl_slist_free_all(h->to);
 	curl_global_cleanup();
 	api_set_where(h, "", "", NULL);
 	free(h->where);
@@ -827,26 +981,26 @@ int
 api_set_address(
     struct api *h, const char *url, const struct api_tls *tls, struct err *e)
 {
-	const char *at = url + strlen(TCP_PREFIX);
 	AUTO(auto_free) char *text = NULL;
-	struct netaddr address;
-	struct weburl parts;
+	struct engine_host at;
 
-	if (strncmp(url, TCP_PREFIX, strlen(TCP_PREFIX)) != 0 ||
-	    strpbrk(at, "/?#@") != NULL)
-		return err_set(e, ERR_INVAL,
-		    "\"%.100s\" is not of the form tcp://ADDRESS:PORT", url);
-	text = xasprintf("%s://%s/", tls != NULL ? "https" : "http", at);
-	if (weburl_parse(text, &parts, e) != 0)
+	if (engine_host_parse(url, &at, e) != 0)
 		return ERR_INVAL;
-	if (netaddr_parse(parts.host, strlen(parts.host), &address) != 0)
-		return err_set(e, ERR_INVAL,
-		    "\"%.100s\": write an address in place of the name, which "
-		    "is not looked up",
-		    url);
+	if (at.kind != ENGINE_HOST_TCP)
+		return err_set(
+		    e, ERR_INVAL, "\"%.100s\" is no tcp://HOST:PORT", url);
+	text = xasprintf(at.is_ipv6 ? "%s://[%s]:%u/" : "%s://%s:%u/",
+	    tls != NULL ? "https" : "http", at.name, (unsigned int)at.port);
 	api_set_where(h, url, text, tls);
 	h->is_unix = false;
+	h->dialer = dialer_new(h->base, at.name, at.port, dialed_cb, h);
 	return 0;
+}
+
+int64_t
+api_peer_expires_ms(const struct api *h)
+{
+	return h->peer_expires_ms;
 }
 
 /* A blank or a control character would end the path, or its line. */
@@ -890,6 +1044,17 @@ is_safe_to_repeat(const struct api_call *c)
 }
 
 static void
+call_set_dialer(struct api_call *c)
+{
+	void *self = c;
+
+	(void)curl_easy_setopt(c->curl, CURLOPT_CONNECT_TO, c->h->to);
+	(void)curl_easy_setopt(c->curl, CURLOPT_OPENSOCKETFUNCTION, open_cb);
+	(void)curl_easy_setopt(c->curl, CURLOPT_OPENSOCKETDATA, self);
+	(void)curl_easy_setopt(c->curl, CURLOPT_SOCKOPTFUNCTION, opened_cb);
+}
+
+static void
 call_set_server(struct api_call *c)
 {
 	const struct api *h = c->h;
@@ -903,16 +1068,14 @@ call_set_server(struct api_call *c)
 	if (h->is_unix)
 		(void)curl_easy_setopt(
 		    curl, CURLOPT_UNIX_SOCKET_PATH, h->where);
-	(void)curl_easy_setopt(
-	    curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-	if (h->ca == NULL)
-		return;
-	(void)curl_easy_setopt(
-	    curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	(void)curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-	(void)curl_easy_setopt(curl, CURLOPT_CAINFO, h->ca);
-	(void)curl_easy_setopt(curl, CURLOPT_SSLCERT, h->cert);
-	(void)curl_easy_setopt(curl, CURLOPT_SSLKEY, h->key);
+	(void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+	    h->is_unix ? (long)CONNECT_MS : (long)DIAL_CONNECT_MS);
+	if (h->dialer != NULL)
+		call_set_dialer(c);
+	if (h->ca != NULL)
+		certs_set_options(curl,
+		    &(struct api_tls){
+			.ca = h->ca, .cert = h->cert, .key = h->key});
 }
 
 static void
@@ -926,6 +1089,7 @@ call_set_options(struct api_call *c)
 	    curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	(void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	(void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, c->error);
 	(void)curl_easy_setopt(
 	    curl, CURLOPT_FRESH_CONNECT, is_safe_to_repeat(c) ? 0L : 1L);
 	(void)curl_easy_setopt(
@@ -944,6 +1108,7 @@ api_start(struct api *h, const struct api_ask *ask)
 	struct api_call *c = xcalloc(1, sizeof(*c));
 
 	c->h = h;
+	c->dialed = -1;
 	c->method = ask->method;
 	c->path = xstrndup(ask->path, API_PATH_MAX);
 	c->upgrade = ask->upgrade != NULL ? xstrdup(ask->upgrade) : NULL;

@@ -5,11 +5,13 @@
  * or at a TCP address, with TLS or without.  Connections are kept alive.  An
  * answer is bounded in size and time and is otherwise not looked at.
  *
- * A path is sent byte for byte.  No redirect is followed, no name is resolved
- * (so curl starts no thread), and neither environment nor home directory is
- * read.  A request that is not safe to repeat (any but GET, DELETE and PUT)
- * takes a new connection: curl sends a request again when a kept connection
- * turns out to be closed, and the server may have acted on it.
+ * A path is sent byte for byte.  No redirect is followed, and neither
+ * environment nor home directory is read.  TCP connections come from a process
+ * of their own (dialer.h), which also looks names up: curl starts no thread for
+ * them, and this process makes no Internet socket.  A request that is not safe
+ * to repeat (any but GET, DELETE and PUT) takes a new connection: curl sends a
+ * request again when a kept connection turns out to be closed, and the server
+ * may have acted on it.
  */
 #ifndef WORKER_HTTP_API_H
 #define WORKER_HTTP_API_H
@@ -34,7 +36,14 @@ enum api_failure_kind {
 	API_BROKEN,     /* no whole answer; why says more */
 	API_TOO_LARGE,  /* an answer of more than limit bytes */
 	API_UNSENDABLE, /* a path with a blank or a control character */
-	API_ENDING      /* api_free */
+	API_ENDING,     /* api_free */
+	/* TLS; why says more */
+	API_TLS_UNTRUSTED, /* none of our authorities signed its certificate */
+	API_TLS_EXPIRED,   /* its certificate is too old, or not valid yet */
+	API_TLS_MISNAMED,  /* its certificate is for another name */
+	API_TLS_NONE,      /* it speaks something else */
+	API_TLS_REFUSED,   /* it wants a certificate of ours, or another */
+	API_TLS_FILE       /* a file of ours is not good */
 };
 struct api_failure {
 	enum api_failure_kind kind;
@@ -55,7 +64,8 @@ struct api_server {
 	    const char *method, const char *path, long status, uint64_t us);
 };
 
-/* Files in PEM, copied.  The server's certificate must name its address. */
+/* Files in PEM, copied, and read for each connection.  The server's certificate
+ * must bear the name or the address that it is asked at. */
 struct api_tls {
 	const char *ca;         /* the only authorities that count */
 	const char *cert, *key; /* of this client; NULL: none */
@@ -99,11 +109,14 @@ struct api *api_new(struct event_base *base, const struct api_server *server);
 void api_free(struct api *h);
 /* api_set_socket - a Unix socket, for calls from now on; copied */
 void api_set_socket(struct api *h, const char *path);
-/* api_set_address - "tcp://ADDRESS:PORT", an IPv6 address in brackets, for
- * calls from now on; copied.  tls NULL: plain text.  ERR_INVAL for anything
- * else, a host's name included. */
+/* api_set_address - "tcp://HOST:PORT" (engine_host.h), for calls from now on;
+ * copied.  tls NULL: plain text.  Forks: before the process is confined and has
+ * threads.  ERR_INVAL for anything else. */
 int api_set_address(struct api *h, const char *url, const struct api_tls *tls,
     struct err *e) MUSTCHECK;
+/* api_peer_expires_ms - until when the certificate is good that the server
+ * showed last; 0: it showed none */
+int64_t api_peer_expires_ms(const struct api *h);
 /* api_start - on_done comes exactly once, never inside this call */
 struct api_call *api_start(struct api *h, const struct api_ask *ask);
 /* api_cancel - on_done will not be called; closes a stream */

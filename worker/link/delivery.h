@@ -3,8 +3,8 @@
  *
  * A carrier (carrier.h) moves the bytes of an agent that is there; a delivery
  * says where in the box the program is, and what the box must be given for
- * that.  The one there is mounts the box's link directory, whose end is the
- * carrier's to see to (forget, sweep).
+ * that.  One mounts the box's link directory, whose end is the carrier's to see
+ * to (forget, sweep); delivery_image.h has the other.
  */
 #ifndef WORKER_LINK_DELIVERY_H
 #define WORKER_LINK_DELIVERY_H

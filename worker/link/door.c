@@ -34,7 +34,8 @@ struct door_carrier {
 	struct linkdirs *dirs;
 };
 
-struct door {
+struct unix_door {
+	struct door d;
 	const struct door_carrier *in;
 	struct uuid box;
 	struct link *link;
@@ -52,14 +53,14 @@ static struct log_limit strangers;
 /* ---- who comes in */
 
 static void
-door_open(struct door *d)
+door_open(struct unix_door *d)
 {
 	if (d->pid != 0 && !d->dead)
 		(void)event_add(d->on_accept, NULL);
 }
 
 static void
-door_shut(struct door *d)
+door_shut(struct unix_door *d)
 {
 	(void)event_del(d->on_accept);
 	timer_set_ms(d->reopen, SHUT_MS);
@@ -72,7 +73,7 @@ reopen_cb(void *arg)
 }
 
 static bool
-is_too_often(struct door *d)
+is_too_often(struct unix_door *d)
 {
 	uint64_t now = clock_mono_ms();
 
@@ -84,7 +85,7 @@ is_too_often(struct door *d)
 }
 
 static bool
-is_agent(struct door *d, int fd)
+is_agent(struct unix_door *d, int fd)
 {
 	socklen_t len = sizeof(struct ucred);
 	struct ucred who;
@@ -103,7 +104,7 @@ is_agent(struct door *d, int fd)
 static void
 accept_cb(evutil_socket_t listen_fd, short what, void *arg)
 {
-	struct door *d = arg;
+	struct unix_door *d = arg;
 
 	(void)what;
 	for (int i = 0; i < ACCEPTS_PER_TURN && !d->dead; i++) {
@@ -162,7 +163,7 @@ put_acl(const char *path, uid_t user)
  * remapped has no power over our files, and gets leave as that user.
  */
 static int
-admit(struct door *d, struct err *e)
+admit(struct unix_door *d, struct err *e)
 {
 	AUTO(auto_close) int dir = -1;
 	AUTO(auto_free) char *ignored = NULL;
@@ -189,8 +190,9 @@ admit(struct door *d, struct err *e)
 }
 
 static void
-door_expect(struct door *d, const struct backend_container *c)
+door_expect(struct door *door, const struct backend_container *c)
 {
+	struct unix_door *d = (struct unix_door *)door;
 	struct err e;
 
 	d->pid = c->pid;
@@ -204,7 +206,7 @@ door_expect(struct door *d, const struct backend_container *c)
 static void
 door_free_cb(void *arg)
 {
-	struct door *d = arg;
+	struct unix_door *d = arg;
 
 	event_free(d->on_accept);
 	timer_free(d->reopen);
@@ -212,8 +214,10 @@ door_free_cb(void *arg)
 }
 
 static void
-door_close(struct door *d)
+door_close(struct door *door)
 {
+	struct unix_door *d = (struct unix_door *)door;
+
 	d->dead = true;
 	(void)event_del(d->on_accept);
 	timer_stop(d->reopen);
@@ -255,7 +259,7 @@ door_listen(struct carrier *c, const struct uuid *box, struct link *link,
 	const struct door_carrier *dc = (const struct door_carrier *)c;
 	AUTO(auto_close) int dir = -1;
 	AUTO(auto_free) char *path = NULL;
-	struct door *d;
+	struct unix_door *d;
 	int fd;
 
 	dir = linkdirs_make(dc->dirs, box, &path, e);
@@ -265,6 +269,7 @@ door_listen(struct carrier *c, const struct uuid *box, struct link *link,
 	if (fd < 0)
 		return fd;
 	d = xcalloc(1, sizeof(*d));
+	d->d.ops = dc->c.ops;
 	d->in = dc;
 	d->box = *box;
 	d->link = link;
@@ -274,7 +279,7 @@ door_listen(struct carrier *c, const struct uuid *box, struct link *link,
 	if (d->on_accept == NULL)
 		fatal(EXIT_MEMORY, "no memory for an event");
 	d->reopen = timer_new(d->in->base, reopen_cb, d);
-	*out = d;
+	*out = &d->d;
 	return 0;
 }
 
@@ -290,6 +295,7 @@ static int
 carrier_prepare(struct carrier *c, const struct uuid *box,
     struct backend_wishes *out, struct err *e)
 {
+	out->carrier = c->ops->name;
 	return linkdirs_mount(dirs_of(c), box, out, e);
 }
 

@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
+#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 #include "common/fd.h"
@@ -32,6 +34,7 @@
 #define AGENT_NAME "sandbox-agent"
 #define AGENT_BYTES_MAX (32u << 20)
 #define COPY_PREFIX ".agent-"
+#define KEY_NAME ".key"
 #define DIR_MODE 0711
 #define AGENT_MODE 0755
 #define PATH_BYTES_MAX 4000 /* with what is below it, BACKEND_PATH_MAX */
@@ -218,6 +221,77 @@ linkdirs_take_agent(struct linkdirs *l, const char *agent, struct err *e)
 	int rc = fd_read_file(agent, AGENT_BYTES_MAX, &text, &n, e);
 
 	return rc != 0 ? rc : copy_agent(l, text, n, e);
+}
+
+/* ---- the key */
+
+/* 0, ERR_NOTFOUND, or another code. */
+static int
+key_read(
+    const struct linkdirs *l, uint8_t out[LINKDIRS_KEY_BYTES], struct err *e)
+{
+	AUTO(auto_close)
+	int fd = openat(l->fd, KEY_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd == -1)
+		return err_set(e, errno == ENOENT ? ERR_NOTFOUND : ERR_SYS,
+		    "open %s/" KEY_NAME ": %s", l->path, strerror(errno));
+	if (fstat(fd, &st) == -1 || st.st_uid != geteuid() ||
+	    (st.st_mode & 077) != 0)
+		return err_set(e, ERR_POLICY,
+		    "%s/" KEY_NAME " is another user's, or others may read it: "
+		    "remove it, and the sandboxes that are reached by it are "
+		    "lost",
+		    l->path);
+	if (read(fd, out, LINKDIRS_KEY_BYTES) != LINKDIRS_KEY_BYTES)
+		return err_set(e, ERR_SYS,
+		    "%s/" KEY_NAME " is not %d bytes: remove it, and the "
+		    "sandboxes that are reached by it are lost",
+		    l->path, LINKDIRS_KEY_BYTES);
+	return 0;
+}
+
+/* Under its own name only when it is whole, and then for good. */
+static int
+key_make(const struct linkdirs *l, struct err *e)
+{
+	uint8_t key[LINKDIRS_KEY_BYTES];
+	char name[64];
+	int fd, rc;
+
+	if (getrandom(key, sizeof(key), 0) != sizeof(key))
+		return err_set(e, ERR_SYS, "getrandom: %s", strerror(errno));
+	(void)snprintf(name, sizeof(name), KEY_NAME "-%ld", (long)getpid());
+	(void)unlinkat(l->fd, name, 0);
+	fd = openat(l->fd, name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd == -1)
+		return err_set(e, ERR_SYS, "create %s/%s: %s", l->path, name,
+		    strerror(errno));
+	rc = fd_write_all(fd, (const char *)key, sizeof(key), e);
+	if (rc == 0 && fsync(fd) == -1)
+		rc = err_set(e, ERR_SYS, "fsync: %s", strerror(errno));
+	(void)close(fd);
+	if (rc == 0 && linkat(l->fd, name, l->fd, KEY_NAME, 0) == -1 &&
+	    errno != EEXIST)
+		rc = err_set(e, ERR_SYS, "link %s/" KEY_NAME ": %s", l->path,
+		    strerror(errno));
+	(void)unlinkat(l->fd, name, 0);
+	OPENSSL_cleanse(key, sizeof(key));
+	return rc;
+}
+
+int
+linkdirs_key(
+    const struct linkdirs *l, uint8_t out[LINKDIRS_KEY_BYTES], struct err *e)
+{
+	int rc = key_read(l, out, e);
+
+	if (rc != ERR_NOTFOUND)
+		return rc;
+	rc = key_make(l, e);
+	return rc != 0 ? rc : key_read(l, out, e);
 }
 
 void

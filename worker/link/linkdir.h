@@ -29,6 +29,12 @@ void linkdirs_close(struct linkdirs *l);
 int linkdirs_take_agent(
     struct linkdirs *l, const char *agent, struct err *e) MUSTCHECK;
 
+/* linkdirs_key - what all workers of this DATA_DIR share and nobody else has
+ * (DATA_DIR/links/.key), made by the first that asks */
+#define LINKDIRS_KEY_BYTES 32
+int linkdirs_key(const struct linkdirs *l, uint8_t out[LINKDIRS_KEY_BYTES],
+    struct err *e) MUSTCHECK;
+
 /* linkdirs_check - ERR_INVAL for such a path: absolute, without links */
 int linkdirs_check(const char *data_dir, struct err *e) MUSTCHECK;
 

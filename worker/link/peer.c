@@ -18,6 +18,7 @@
 #include "common/credit.h"
 #include "common/hashmap.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 
 #define SAID_SINCE 5 /* version of the link */
@@ -38,6 +39,8 @@ struct peer {
 	enum peer_state state;
 	struct peer_hello hello;
 	uint32_t announced; /* runs that HELLO promised */
+	uint32_t greet_ms;  /* peer_limit_greeting */
+	struct timer *greet;
 	struct hashmap chans;
 	uint32_t last;  /* the number given last on this stream */
 	uint64_t token; /* of the last PING */
@@ -130,6 +133,7 @@ on_hello_end(void *arg, const struct frame_hello_end *m, struct err *e)
 		return err_set(e, ERR_PROTO, "%u runs were promised, %u came",
 		    p->announced, p->hello.nruns);
 	p->state = PEER_UP;
+	timer_stop(p->greet);
 	p->left = m->left;
 	p->left_is_new = true;
 	return p->ops->on_hello(&p->hello, p->arg, e);
@@ -303,6 +307,20 @@ open_cb(void *arg)
 	p->state = PEER_NEW;
 	p->last = 0;
 	p->asked = false;
+	if (p->greet_ms != 0)
+		timer_set_ms(p->greet, p->greet_ms);
+}
+
+/* It may be open at this end alone. */
+static void
+mute_cb(void *arg)
+{
+	struct peer *p = arg;
+
+	if (p->link->paused)
+		timer_set_ms(p->greet, p->greet_ms);
+	else
+		link_hang_up(p->link); /* then close_cb */
 }
 
 static void
@@ -322,10 +340,16 @@ static void
 close_cb(const struct err *why, void *arg)
 {
 	struct peer *p = arg;
+	struct err said = *why;
 
+	/* Before the agent does, a backend may say on its stream why it has
+	 * none: "OCI runtime exec failed", say. */
+	if (p->greet_ms != 0 && p->state == PEER_NEW && why->code == ERR_PROTO)
+		said.code = ERR_LOST;
 	p->state = PEER_DOWN;
+	timer_stop(p->greet);
 	lose_chans(p);
-	p->ops->on_down(why, p->arg);
+	p->ops->on_down(&said, p->arg);
 }
 
 static void
@@ -355,6 +379,7 @@ peer_new(struct link *link, const struct peer_ops *ops, void *arg)
 	p->link = link;
 	p->ops = ops;
 	p->arg = arg;
+	p->greet = timer_new(link->base, mute_cb, p);
 	link_set_user(link, &peer_user, p);
 	return p;
 }
@@ -366,9 +391,16 @@ peer_free(struct peer *p)
 		return;
 	lose_chans(p);
 	hashmap_clear(&p->chans);
+	timer_free(p->greet);
 	link_free(p->link);
 	free(p->hello.runs);
 	free(p);
+}
+
+void
+peer_limit_greeting(struct peer *p, uint32_t ms)
+{
+	p->greet_ms = ms;
 }
 
 bool

@@ -71,6 +71,9 @@ struct peer_chan_ops {
 /* peer_new - the link is the peer's.  Callbacks may free the peer. */
 struct peer *peer_new(struct link *link, const struct peer_ops *ops, void *arg);
 void peer_free(struct peer *p);
+/* peer_limit_greeting - of each stream from now on: one that is not up after
+ * so long, while it was read, is given up; 0, as without it: none is */
+void peer_limit_greeting(struct peer *p, uint32_t ms);
 /* peer_ping - asks the agent whether it is there; false: it has not answered
  * the last time, and is not asked again.  Only while the stream is up. */
 bool peer_ping(struct peer *p);

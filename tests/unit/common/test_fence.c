@@ -172,6 +172,33 @@ TEST(no_tcp_is_made)
 	in_fence(try_network);
 }
 
+/* Nobody listens on either: what is let through is refused by nobody there. */
+static void
+try_one_port(void)
+{
+	const struct fence_gate gate = {"1", FENCE_TCP_PORT};
+	struct sockaddr_in in4 = {.sin_family = AF_INET,
+	    .sin_port = htons(1),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct err e;
+
+	NEED(fence_raise(&gate, 1, &e) == 0);
+	if (fence_version() < ABI_NET)
+		return;
+	NEED(connect(fd, (struct sockaddr *)&in4, sizeof(in4)) == -1 &&
+	    errno == ECONNREFUSED);
+	in4.sin_port = htons(2);
+	NEED(is_shut(connect(fd, (struct sockaddr *)&in4, sizeof(in4))));
+}
+
+TEST(one_port_is_open_and_no_other)
+{
+	if (fence_version() == FENCE_NONE)
+		skip();
+	assert_int_equal(forked_status(try_one_port), 0);
+}
+
 static void *
 say_yes(void *arg)
 {

@@ -11,7 +11,8 @@ say_engine(const char *version)
 	    &(struct msg_engine_is){.name = "Docker Engine",
 		.version = version,
 		.api = "1.41",
-		.runtime = "runc"});
+		.runtime = "runc",
+		.runtimes = " runc runsc "});
 	ground_settle(0);
 }
 
@@ -29,6 +30,19 @@ static struct fleet_look
 look(void)
 {
 	return fleet_look_at(core_fleet(g.core), 0);
+}
+
+TEST(a_runtime_is_checked_once_the_engine_said_what_it_has)
+{
+	const struct fleet *f = core_fleet(g.core);
+	struct err e;
+
+	assert_int_equal(fleet_check_runtime(f, 0, "kata", &e), 0);
+	say_engine("20.10.23");
+	assert_int_equal(fleet_check_runtime(f, 0, "runsc", &e), 0);
+	assert_int_equal(fleet_check_runtime(f, 0, "", &e), 0);
+	assert_int_equal(fleet_check_runtime(f, 0, "kata", &e), ERR_POLICY);
+	assert_non_null(strstr(e.msg, "no runtime kata; it has: runc runsc"));
 }
 
 TEST(an_engine_is_what_its_worker_said_last)

@@ -140,6 +140,21 @@ TEST(a_new_server_is_open_until_the_first_token)
 	assert_int_equal(tenants_local(g.t, &who), TENANTS_UNKNOWN);
 }
 
+TEST(the_operators_socket_is_the_default_tenants_until_another_is_made)
+{
+	char text[TOKEN_TEXT_LEN + 1];
+	struct principal *who = NULL;
+
+	assert_int_equal(tenants_resident(g.t, &who), TENANTS_KNOWN);
+	assert_string_equal(who->tenant_name, "default");
+	(void)add_token(
+	    tenants_find_name(g.t, "default"), PRINCIPAL_USER, 0, text);
+	assert_ptr_not_equal(g.ended, who);
+	assert_int_equal(tenants_resident(g.t, &who), TENANTS_KNOWN);
+	(void)add("acme");
+	assert_int_equal(tenants_resident(g.t, &who), TENANTS_UNKNOWN);
+}
+
 TEST(a_server_whose_last_token_was_revoked_stays_closed)
 {
 	char text[TOKEN_TEXT_LEN + 1];

@@ -181,6 +181,9 @@ TEST(the_version_is_as_near_to_ours_as_the_engine_allows)
 	assert_string_equal(api, "v1.44");
 	assert_int_equal(version("1.40", "", api), 0);
 	assert_string_equal(api, "v1.40");
+	assert_int_equal(version("1.24", "1.12", api), 0);
+	assert_string_equal(api, "v1.24");
+	assert_int_equal(version("1.23", "1.12", api), ERR_BACKEND);
 	assert_int_equal(version("2.0", "1.1", api), ERR_BACKEND);
 	assert_int_equal(version("1.41/../x", "1.1", api), ERR_BACKEND);
 	assert_int_equal(version("", "", api), ERR_BACKEND);

@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "common/clock.h"
 #include "tests/unit/worker/api_ground.h"
 
 /* ---- a connection that is switched to a raw stream */
@@ -189,10 +190,10 @@ TEST(a_switch_may_be_cancelled)
 
 TEST(an_address_is_one)
 {
-	static const char *const bad[] = {"", "unix:///x", "tcp://",
-	    "tcp://x:99", "tcp://localhost:2375", "tcp://127.0.0.1:2375/x",
-	    "tcp://u@127.0.0.1:2375", "tcp://127.0.0.1:99999",
-	    "tcp://127.0.0.1:2375 ", "http://127.0.0.1:2375"};
+	static const char *const bad[] = {"", "unix:///x", "tcp://", "tcp://x",
+	    "tcp://127.0.0.1:2375/x", "tcp://u@127.0.0.1:2375",
+	    "tcp://127.0.0.1:99999", "tcp://127.0.0.1:2375 ",
+	    "http://127.0.0.1:2375"};
 	struct err e;
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
@@ -236,6 +237,51 @@ TEST(a_server_at_a_tcp_address_is_asked)
 	fake_engine_clear(&f->engine);
 	ask_once(f, &r);
 	assert_non_null(strstr(r.why, "no Docker engine at tcp://127.0.0.1:"));
+	fake_engine_listen(&f->engine);
+}
+
+TEST(a_servers_name_is_looked_up)
+{
+	char url[64], named[64];
+	struct result r;
+	struct err e;
+
+	tcp_setup(f, url);
+	(void)snprintf(
+	    named, sizeof(named), "tcp://localhost%s", strrchr(url, ':'));
+	assert_int_equal(api_set_address(f->api, named, NULL, &e), 0);
+	f->engine.answer = answer_hello;
+	ask_once(f, &r);
+	assert_string_equal(r.body, "hello");
+	assert_int_equal(
+	    api_set_address(f->api, "tcp://no.such.invalid:1", NULL, &e), 0);
+	ask_once(f, &r);
+	assert_non_null(strstr(r.why, "the name no.such.invalid has no"));
+	fake_engine_clear(&f->engine);
+	fake_engine_listen(&f->engine);
+}
+
+/* Each takes a connection of its own, as none may be sent twice. */
+TEST(many_posts_at_once_have_a_connection_each)
+{
+	struct result r[20];
+	struct err e;
+	char url[64];
+
+	tcp_setup(f, url);
+	assert_int_equal(api_set_address(f->api, url, NULL, &e), 0);
+	f->engine.answer = answer_hello;
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		start(f, &r[i],
+		    (struct api_ask){.method = "POST",
+			.path = "/x",
+			.timeout_ms = 5000,
+			.max_body = 100});
+	for (size_t i = 0; i < ARRAY_LEN(r); i++) {
+		fixture_loop(f->base, &r[i].done);
+		assert_string_equal(r[i].body, "hello");
+	}
+	fake_engine_clear(&f->engine);
 	fake_engine_listen(&f->engine);
 }
 
@@ -359,6 +405,26 @@ TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 	identity_clear(&good);
 	identity_clear(&bad);
 	identity_clear(&elsewhere);
+}
+
+TEST(a_name_is_held_against_the_certificate)
+{
+	struct identity named;
+	struct result r;
+	struct err e;
+	char url[64], at[64];
+
+	identity_make(&named, "DNS:localhost");
+	tls_setup(f, &named, NULL, url);
+	(void)snprintf(at, sizeof(at), "tcp://localhost%s", strrchr(url, ':'));
+	assert_int_equal(api_set_address(f->api, at,
+			     &(struct api_tls){.ca = named.cert_path}, &e),
+	    0);
+	ask_once(f, &r);
+	assert_string_equal(r.body, "hello");
+	assert_true(api_peer_expires_ms(f->api) > clock_wall_ms());
+	tls_clear(f);
+	identity_clear(&named);
 }
 
 TEST(a_stream_over_tls_begins_with_a_certificate_of_ours)

@@ -9,6 +9,7 @@
 static struct conf *conf;
 static struct policy policy;
 static bool is_podman;
+static uint32_t ttl_s;
 
 static json_t *
 build(void)
@@ -23,6 +24,7 @@ build(void)
 		.nano_cpus = 500000000,
 		.pids = 20},
 	    .claim = {.identifier = "a", .generation = 3},
+	    .ttl_s = ttl_s,
 	    .wishes = &wishes};
 	struct body_create c = {.policy = &policy,
 	    .instance = "inst",
@@ -97,8 +99,9 @@ static const char expected[] =
     "{'Name':'msgqueue','Soft':0,'Hard':0},"
     "{'Name':'fsize','Soft':21474836480,'Hard':21474836480}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
-    "'Binds':['/data/x:/inside:ro','/data/y:/"
-    "beside:ro'],'ReadonlyRootfs':false,'Init':false,"
+    "'Mounts':[{'Type':'bind','Source':'/data/x','Target':'/inside',"
+    "'ReadOnly':true},{'Type':'bind','Source':'/data/y','Target':'/beside',"
+    "'ReadOnly':true}],'ReadonlyRootfs':false,'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
 
 TEST_WITH(setup, teardown, a_container_is_asked_for_exactly_so)
@@ -240,6 +243,49 @@ TEST_WITH(setup, teardown, runtime_and_privileges_follow_the_configuration)
 	    json_array_size(json_object_get(host, "SecurityOpt")), 1);
 }
 
+static const char *
+label(const json_t *body, const char *name)
+{
+	return json_string_value(
+	    json_object_get(json_object_get(body, "Labels"), name));
+}
+
+TEST_WITH(setup, teardown, the_label_of_the_end_is_creation_and_ttl)
+{
+	AUTO(auto_json) json_t *got = NULL;
+	AUTO(auto_json) json_t *endless = NULL;
+
+	take_policy();
+	ttl_s = 3600;
+	got = build();
+	ttl_s = 0;
+	endless = build();
+	assert_string_equal(
+	    label(got, "mcp.expires_at_unix_ms"), "1700003600123");
+	assert_null(label(endless, "mcp.expires_at_unix_ms"));
+}
+
+TEST_WITH(setup, teardown, users_of_its_own_are_asked_for)
+{
+	AUTO(auto_json) json_t *usual = NULL;
+	AUTO(auto_json) json_t *own = NULL;
+	char before[POLICY_FINGERPRINT_LEN + 1];
+	struct err e;
+
+	take_policy();
+	memcpy(before, policy.fingerprint, sizeof(before));
+	usual = build();
+	policy_clear(&policy);
+	assert_int_equal(conf_set(conf, "SANDBOX_USERNS", "auto", &e), 0);
+	take_policy();
+	own = build();
+	assert_null(of_host(usual, "UsernsMode"));
+	assert_string_equal(
+	    json_string_value(of_host(own, "UsernsMode")), "auto");
+	/* Those made before have the host's, and are made anew. */
+	assert_string_not_equal(policy.fingerprint, before);
+}
+
 /* What tar prints with these options about the archive in b. */
 static void
 run_tar(const char *options, const struct buf *b, char *out, size_t size)
@@ -294,7 +340,13 @@ TEST_WITH(setup, teardown, the_build_context_has_one_file)
 		memset(content, 'x', sizes[i]);
 		content[sizes[i]] = '\0';
 		buf_init(&b, 1 << 20);
-		assert_int_equal(body_tar(content, sizes[i], &b, &e), 0);
+		assert_int_equal(
+		    body_tar(&(struct body_entry){.name = "Dockerfile",
+				 .mode = 0644,
+				 .data = content,
+				 .len = sizes[i]},
+			1, &b, &e),
+		    0);
 		run_tar("-tf", &b, got, sizeof(got));
 		assert_string_equal(got, "Dockerfile\n");
 		run_tar("-xOf", &b, got, sizeof(got));
@@ -303,13 +355,40 @@ TEST_WITH(setup, teardown, the_build_context_has_one_file)
 	}
 }
 
+TEST_WITH(setup, teardown, a_program_is_in_its_directory)
+{
+	static const struct body_entry entries[] = {
+	    {.name = "a/", .mode = 0755},
+	    {.name = "a/p", .mode = 0555, .data = "run", .len = 3}};
+	char got[1000];
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 1 << 20);
+	assert_int_equal(body_tar(entries, ARRAY_LEN(entries), &b, &e), 0);
+	run_tar("-tf", &b, got, sizeof(got));
+	assert_string_equal(got,
+	    "a/\n"
+	    "a/p\n");
+	run_tar("-xOf", &b, got, sizeof(got));
+	assert_string_equal(got, "run");
+	run_tar("-tvf", &b, got, sizeof(got));
+	assert_non_null(strstr(got, "drwxr-xr-x 0/0 "));
+	assert_non_null(strstr(got, "-r-xr-xr-x 0/0 "));
+	buf_clear(&b);
+}
+
 TEST_WITH(setup, teardown, a_file_that_does_not_fit_is_refused)
 {
 	struct buf b;
 	struct err e;
 
 	buf_init(&b, 1024);
-	assert_int_equal(body_tar("FROM x\n", 7, &b, &e), ERR_LIMIT);
+	assert_int_equal(body_tar(&(struct body_entry){.name = "Dockerfile",
+				      .data = "FROM x\n",
+				      .len = 7},
+			     1, &b, &e),
+	    ERR_LIMIT);
 	buf_clear(&b);
 }
 

@@ -43,6 +43,7 @@ struct result {
 static int create_status, start_status, inspect_status, image_status;
 static const char *inspect_uuid;
 static bool inspect_running, hang_create, hang_image;
+static bool is_podman;      /* whose conflicts have another status */
 static const char *storage; /* of info */
 static unsigned int creates, deletes, images, lists;
 static unsigned int refused;   /* the create that is, as one with a quota */
@@ -103,6 +104,9 @@ answer_create(void)
 		create_status = 201;
 		inspect_status = 200;
 	}
+	if (create_status == 409 && is_podman)
+		return fake_engine_reply(
+		    500, "{\"message\":\"the name is already in use\"}");
 	if (create_status != 201)
 		return fake_engine_reply(
 		    create_status, "{\"message\":\"as told\"}");
@@ -191,7 +195,7 @@ setup(void **state)
 	start_status = 204;
 	inspect_status = image_status = 200;
 	inspect_uuid = UUID_TEXT;
-	inspect_running = hang_create = hang_image = false;
+	inspect_running = hang_create = hang_image = is_podman = false;
 	refused = 0;
 	storage = "overlay2";
 	creates = deletes = images = lists = 0;
@@ -339,6 +343,12 @@ TEST(a_name_that_is_being_made_is_waited_for)
 	assert_int_equal(r.rc, 0);
 	assert_int_equal(creates, 4);
 	assert_int_equal(deletes, 0);
+}
+
+TEST(podmans_conflict_is_one)
+{
+	is_podman = true;
+	body_a_name_that_is_being_made_is_waited_for(state);
 }
 
 TEST(an_engine_without_a_limit_is_up_and_complained_about)
@@ -510,14 +520,14 @@ TEST(gone_and_unknown_are_told_apart)
 	assert_int_equal(r.rc, ERR_BACKEND);
 }
 
-TEST(a_host_that_is_no_socket_is_refused)
+TEST(a_host_that_is_no_place_is_refused)
 {
 	const struct backend_start start = start_of_fix();
 	struct backend *b;
 	struct err e;
 
 	assert_int_equal(
-	    conf_set(fix.conf, "DOCKER_HOST", "tcp://127.0.0.1:2375", &e), 0);
+	    conf_set(fix.conf, "DOCKER_HOST", "tcp://127.0.0.1", &e), 0);
 	assert_int_equal(
 	    backend_open_configured(fix.conf, &start, &b, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "DOCKER_HOST"));

@@ -213,9 +213,9 @@ TEST(an_engines_word_is_read)
 	assert_true(f.seccomp && f.maps_users);
 	assert_true(f.limits_disk && f.limits_memory);
 	assert_false(f.apparmor || f.rootless || f.limits_pids);
-	assert_true(backend_lists_runtime(f.runtimes, "runc"));
-	assert_true(backend_lists_runtime(f.runtimes, ""));
-	assert_false(backend_lists_runtime(f.runtimes, "run"));
+	assert_true(runtimes_have(f.runtimes, "runc"));
+	assert_true(runtimes_have(f.runtimes, ""));
+	assert_false(runtimes_have(f.runtimes, "run"));
 	assert_int_equal(f.ahead_ms, 0);
 }
 

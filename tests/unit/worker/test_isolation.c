@@ -41,7 +41,7 @@ TEST(what_the_engine_shows_is_said)
 
 	expect("{\"Config\":{\"NetworkDisabled\":true,\"Cmd\":[\"-k\",\"3\","
 	       "\"-b\",\"4096\",\"-n\",\"70\"]},\"HostConfig\":{\"Runtime\":"
-	       "\"runsc\",\"NetworkMode\":\"bridge\",\"ReadonlyRootfs\":true,"
+	       "\"crun\",\"NetworkMode\":\"bridge\",\"ReadonlyRootfs\":true,"
 	       "\"SecurityOpt\":[\"no-new-privileges\","
 	       "\"seccomp={\\\"profile\\\":1}\"],\"CapDrop\":[\"ALL\"],"
 	       "\"CapAdd\":[\"CHOWN\"],\"Memory\":1024,\"NanoCpus\":500000000,"
@@ -50,7 +50,7 @@ TEST(what_the_engine_shows_is_said)
 		.has_seccomp = true,
 		.has_own_users = true,
 		.advisories = advisories},
-	    "{\"runtime\":\"runsc\",\"seccomp\":\"server\","
+	    "{\"runtime\":\"crun\",\"seccomp\":\"server\","
 	    "\"users_remapped\":true,\"no_new_privileges\":true,"
 	    "\"privileged\":false,\"capabilities_dropped\":[\"ALL\"],"
 	    "\"capabilities_added\":[\"CHOWN\"],\"network\":\"none\","
@@ -124,6 +124,37 @@ TEST(what_is_of_no_good_type_is_nothing)
 		    "\"nobody\",\"disk_files\":0}}");
 	assert_null(written("[]", &h));
 	assert_null(written("{", &h));
+}
+
+static void
+assert_seccomp(const char *runtime, const char *word)
+{
+	struct isolation_host h = {.policy = &policy, .has_seccomp = true};
+	AUTO(auto_json) json_t *got = NULL;
+	char text[96];
+
+	(void)snprintf(text, sizeof(text),
+	    "{\"HostConfig\":{\"Runtime\":\"%s\"}}", runtime);
+	got = written(text, &h);
+	assert_string_equal(js_text(got, "seccomp"), word);
+}
+
+TEST(gvisor_enforces_no_profile)
+{
+	assert_seccomp("runc", "engine");
+	assert_seccomp("runsc", "not enforced");
+}
+
+TEST(users_of_its_own_are_another_hosts)
+{
+	struct isolation_host h = {.policy = &policy};
+	AUTO(auto_json)
+	json_t *own = written("{\"HostConfig\":{\"UsernsMode\":\"auto\"}}", &h);
+	AUTO(auto_json)
+	json_t *usual = written("{\"HostConfig\":{\"UsernsMode\":\"\"}}", &h);
+
+	assert_true(json_is_true(json_object_get(own, "users_remapped")));
+	assert_true(json_is_false(json_object_get(usual, "users_remapped")));
 }
 
 /* The largest that can be fits what takes it further. */

@@ -284,7 +284,7 @@ TEST(the_engines_state_is_told_once_it_is_known)
 	assert_string_equal(heard, "");
 	worker_watch.on_state(true, "", &ground.w);
 	expect_accepted();
-	assert_string_equal(heard, "WORKER_STATE");
+	assert_string_equal(heard, "CARRIER_IS WORKER_STATE");
 }
 
 TEST(what_the_engine_is_is_told_before_it_is_up)
@@ -297,10 +297,12 @@ TEST(what_the_engine_is_is_told_before_it_is_up)
 	worker_watch.on_about(&about, &ground.w);
 	worker_watch.on_state(true, "", &ground.w);
 	expect_accepted();
-	assert_string_equal(heard, "ENGINE_IS WORKER_STATE");
+	assert_string_equal(heard, "ENGINE_IS CARRIER_IS WORKER_STATE");
 	worker_watch.on_state(false, "gone", &ground.w);
 	expect_accepted();
-	assert_string_equal(heard, "ENGINE_IS WORKER_STATE WORKER_STATE");
+	assert_string_equal(heard,
+	    "ENGINE_IS CARRIER_IS WORKER_STATE "
+	    "CARRIER_IS WORKER_STATE");
 }
 
 TEST_MAIN(setup, teardown)

@@ -567,8 +567,17 @@ on_engine(void *arg, const struct msg_engine_is *m, struct err *e)
 	(void)e;
 	return 0;
 }
+static int
+on_carrier(void *arg, const struct msg_carrier_is *m, struct err *e)
+{
+	(void)arg;
+	(void)m;
+	(void)e;
+	return 0;
+}
 static const struct msg_worker_to_front answers = {.on_worker_state = on_state,
     .on_engine_is = on_engine,
+    .on_carrier_is = on_carrier,
     .on_sandbox_ready = on_ready,
     .on_sandbox_failed = on_failed,
     .on_sandbox_lost = on_lost,

@@ -1,0 +1,23 @@
+/*
+ * removal.h - a box is taken away: the container, and what is left of the way
+ * to its agent on this host
+ */
+#ifndef WORKER_REMOVAL_H
+#define WORKER_REMOVAL_H
+
+#include "common/base.h"
+#include "worker/backend.h"
+
+struct ways;
+
+/* rc 0: nothing is left; else text says why it is. */
+typedef void (*removal_cb)(int rc, const char *text, void *arg);
+
+/* removal_start - without a handle (NULL) it is looked for by its name, which
+ * may be another's: that is left alone.  What is gone already is removed well.
+ * ways is kept by pointer; cb comes exactly once, never inside this call. */
+void removal_start(struct backend *backend, const struct ways *ways,
+    const struct box_identity *id, const char *name,
+    const struct backend_handle *h, removal_cb cb, void *arg);
+
+#endif
