@@ -4,7 +4,8 @@
  *		directory: the other way it is
  *	START	it does not find the agent's program: the other way
  *	INSPECT	which process is it?
- *	COME	its agent has TRIAL_COME_MS; who comes is the carrier's to see
+ *	COME	its agent has its time (come_ms); who comes is the carrier's
+ *		to see
  *	REMOVE	then the answer is given
  *
  * What fails otherwise (no engine, no image) is no answer: those who wait are
@@ -14,12 +15,14 @@
 
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 
 #define TENANT "carrier-trial"
 #define TEXT_MAX 200 /* of a reason, in one of ours */
+#define COME_MAX_MS 60000
 
 enum trial_stage {
 	TRIAL_RESTS,
@@ -35,8 +38,10 @@ struct trial {
 	struct trial_of of;
 	char *name;
 	enum trial_stage stage;
-	bool wanted; /* while it looks: somebody waits for the answer */
-	bool again;  /* a container of that name was removed for this one */
+	bool wanted;       /* while it looks: somebody waits for the answer */
+	uint64_t start_ms; /* when it was asked for */
+	uint64_t come_ms;
+	bool again; /* a container of that name was removed for this one */
 	struct backend_wishes wishes;
 	struct backend_spec spec;
 	struct backend_handle handle;
@@ -159,9 +164,24 @@ static const struct link_user link_user = {.on_open = on_open,
 static void
 late_cb(void *arg)
 {
-	choose(arg, ((struct trial *)arg)->of.other,
+	struct trial *t = arg;
+	char text[WAYS_WHY_MAX];
+
+	(void)snprintf(text, sizeof(text),
 	    "tried: the agent did not come through a directory of this host "
-	    "within 5 s");
+	    "within %llu s",
+	    (unsigned long long)t->come_ms / 1000);
+	choose(t, t->of.other, text);
+}
+
+/* Where the engine is slow, so is what it started: a busy host is no other one.
+ */
+static uint64_t
+come_ms(const struct trial *t)
+{
+	uint64_t ms = TRIAL_COME_MS + 4 * (clock_mono_ms() - t->start_ms);
+
+	return ms < COME_MAX_MS ? ms : COME_MAX_MS;
 }
 
 /* ---- the box */
@@ -186,7 +206,8 @@ inspected_cb(
 		return;
 	}
 	t->stage = TRIAL_COME;
-	timer_set_ms(t->late, TRIAL_COME_MS);
+	t->come_ms = come_ms(t);
+	timer_set_ms(t->late, t->come_ms);
 	t->door->ops->expect(t->door, c);
 }
 
@@ -258,6 +279,7 @@ created_cb(
 	if (rc == 0) {
 		t->handle = *h;
 		t->stage = TRIAL_START;
+		t->start_ms = clock_mono_ms();
 		b->ops->start(b, &t->handle, started_cb, t);
 	} else if (rc == ERR_NOTFOUND) {
 		choose(t, t->of.other,

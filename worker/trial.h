@@ -15,7 +15,9 @@
 #include "worker/link/ways.h"
 #include "worker/policy.h"
 
-#define TRIAL_COME_MS 5000 /* for the agent to come */
+/* For the agent to come, at least: it has four times what the engine took to
+ * start it besides. */
+#define TRIAL_COME_MS 5000
 
 struct trial;
 

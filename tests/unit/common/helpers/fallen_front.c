@@ -575,9 +575,18 @@ on_carrier(void *arg, const struct msg_carrier_is *m, struct err *e)
 	(void)e;
 	return 0;
 }
+static int
+on_figures(void *arg, const struct msg_worker_figures *m, struct err *e)
+{
+	(void)arg;
+	(void)m;
+	(void)e;
+	return 0;
+}
 static const struct msg_worker_to_front answers = {.on_worker_state = on_state,
     .on_engine_is = on_engine,
     .on_carrier_is = on_carrier,
+    .on_worker_figures = on_figures,
     .on_sandbox_ready = on_ready,
     .on_sandbox_failed = on_failed,
     .on_sandbox_lost = on_lost,
