@@ -73,6 +73,14 @@ runtimes_kind(const char *name, const char *program)
 	"by gVisor, a kernel of its own in user space; system calls do not "   \
 	"reach the host's"
 
+bool
+runtimes_brings_kernel(const char *name)
+{
+	enum runtimes_kind kind = runtimes_kind(name, "");
+
+	return kind == RUNTIMES_GVISOR || kind == RUNTIMES_MACHINE;
+}
+
 const char *
 runtimes_isolates(enum runtimes_kind kind)
 {

@@ -30,6 +30,9 @@ enum runtimes_kind {
 /* runtimes_kind - as far as the name, or that of its program, tells; program
  * may be "" */
 enum runtimes_kind runtimes_kind(const char *name, const char *program);
+/* runtimes_brings_kernel - by its name: no socket of this host is in its
+ * sandboxes */
+bool runtimes_brings_kernel(const char *name);
 /* runtimes_isolates - what stands between a sandbox and the host, in words */
 const char *runtimes_isolates(enum runtimes_kind kind);
 

@@ -331,6 +331,7 @@ struct backend_facts {
 	char containerd[BACKEND_WORD_MAX];
 	char runc[BACKEND_WORD_MAX];   /* "": another runtime, or not said */
 	char cgroup[BACKEND_WORD_MAX]; /* "1" or "2" */
+	char kernel[BACKEND_WORD_MAX]; /* its release, as uname -r */
 	char root[BACKEND_PATH_MAX];   /* where it keeps its data */
 	char
 	    storage[BACKEND_WORD_MAX]; /* its driver, and what that stands on */

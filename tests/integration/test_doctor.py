@@ -27,7 +27,8 @@ def test_it_says_what_holds_and_changes_nothing(doctor, program):
     found = states(done)
     assert {"settings", "processes", "kernel", "landlock", "clock", "disk",
             "engine", "containerd", "runc", "users", "seccomp", "lsm",
-            "cgroups", "limits", "storage", "disks"} <= set(found)
+            "cgroups", "limits", "storage", "disks",
+            "carrier"} <= set(found)
     good = all(s == {"holds"} for s in found.values())
     assert said["holds"] == good
     assert done.returncode == (0 if good else 1), done.stderr
@@ -74,6 +75,41 @@ def test_a_runtime_that_the_engine_lacks_is_named(doctor):
     done = doctor("--json", SANDBOX_RUNTIMES_ALLOWED="runc,no-such")
     assert states(done)["runtime"] == {"fails"}
     assert "no-such (SANDBOX_RUNTIMES_ALLOWED)" in done.stdout
+
+
+def carrier(done):
+    finding, = [f for f in json.loads(done.stdout)["findings"]
+                if f["what"] == "carrier"]
+    return finding["state"], finding["text"]
+
+
+def test_a_carrier_that_is_set_is_named(doctor):
+    for word in ("unix", "bridge"):
+        assert carrier(doctor("--json", CARRIER=word)) == \
+            ("holds", f"{word}, set by CARRIER")
+
+
+def test_a_carrier_that_takes_a_trial_is_left_to_workers(doctor):
+    state, text = carrier(doctor("--json", CARRIER="auto"))
+    assert state == "holds"
+    assert text.startswith("auto: unix where the engine at "), text
+    assert "each worker makes one at its start" in text
+
+
+def test_a_carrier_needs_an_engine_to_be_tried_with(doctor, tmp_path):
+    done = doctor("--json", CARRIER="auto",
+                  DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+    assert carrier(done) == ("unknown",
+                             "auto: there is no engine to try it with")
+
+
+@pytest.mark.parametrize("setting", [
+    {"SANDBOX_RUNTIME": "runsc"}, {"SANDBOX_RUNTIMES_ALLOWED": "runc,runsc"}])
+def test_a_socket_of_this_host_is_in_no_sandbox_of_gvisor(doctor, setting):
+    state, text = carrier(doctor("--json", CARRIER="unix", **setting))
+    assert state == "fails"
+    assert text.endswith("no socket of this host is in sandboxes of runsc")
+    assert carrier(doctor("--json", CARRIER="auto", **setting))[0] == "holds"
 
 
 def test_it_says_what_each_runtime_isolates(doctor, engine):

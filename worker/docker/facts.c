@@ -87,6 +87,7 @@ take_info(const json_t *info, int64_t now_ms, struct backend_facts *out)
 	out->ahead_ms = theirs == INT64_MIN ? INT64_MIN : theirs - now_ms;
 	take_runtimes(json_object_get(info, "Runtimes"), out);
 	take(out->cgroup, sizeof(out->cgroup), info, "CgroupVersion");
+	take(out->kernel, sizeof(out->kernel), info, "KernelVersion");
 	take(out->root, sizeof(out->root), info, "DockerRootDir");
 }
 

@@ -3,7 +3,7 @@
  *
  *	settings -> kernel, Landlock, clock, disk -> the engine: versions, user
  *	namespace, seccomp, AppArmor or SELinux, control groups, storage, and
- *	whether its disks are the store's
+ *	whether its disks are the store's; by which carrier agents are reached
  *
  * What cannot be known (another distribution's patches, an engine that does
  * not say) is not guessed: it is unknown, and so not content.
@@ -23,6 +23,7 @@
 #include "worker/doctor/advisory.h"
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
+#include "worker/doctor/reach.h"
 #include "worker/doctor/version.h"
 #include "worker/policy.h"
 
@@ -348,6 +349,18 @@ look_at_runtimes(struct doctor *d)
 }
 
 static void
+look_at_carrier(struct doctor *d, const struct backend_facts *engine)
+{
+	reach_look(
+	    &(struct reach_subject){.setting = conf_str(d->conf, CONF_CARRIER),
+		.runtime = d->policy.runtime,
+		.runtimes = d->policy.runtimes,
+		.kernel = d->kernel.release,
+		.engine = engine},
+	    &d->found);
+}
+
+static void
 look_at_engine(struct doctor *d)
 {
 	const struct backend_facts *f = &d->engine;
@@ -358,6 +371,7 @@ look_at_engine(struct doctor *d)
 		    "start one, set DOCKER_HOST, or run this as a user who "
 		    "may connect",
 		    "%s", e.msg);
+		look_at_carrier(d, NULL);
 		return;
 	}
 	look_at_wire(d);
@@ -365,6 +379,7 @@ look_at_engine(struct doctor *d)
 	look_at_part(d, "containerd", f->containerd, "containerd");
 	look_at_part(d, "runc", f->runc, "runc");
 	look_at_runtimes(d);
+	look_at_carrier(d, f);
 	look_at_users(d);
 	look_at_seccomp(d);
 	look_at_modules(d);

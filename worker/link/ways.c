@@ -76,10 +76,7 @@ ways_set_own_kernel(struct ways *w, const struct way *way)
 const struct way *
 ways_for(const struct ways *w, const char *runtime)
 {
-	enum runtimes_kind kind = runtimes_kind(runtime, "");
-
-	if (w->own_kernel != NULL &&
-	    (kind == RUNTIMES_GVISOR || kind == RUNTIMES_MACHINE))
+	if (w->own_kernel != NULL && runtimes_brings_kernel(runtime))
 		return w->own_kernel;
 	return w->chosen;
 }

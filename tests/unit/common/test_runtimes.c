@@ -77,4 +77,12 @@ TEST(what_isolates_is_known_by_the_name_or_else_by_the_program)
 	    strstr(runtimes_isolates(RUNTIMES_NAMESPACES), "kernel is shared"));
 }
 
+TEST(a_kernel_is_known_by_the_name_alone)
+{
+	assert_true(runtimes_brings_kernel("runsc-kvm"));
+	assert_true(runtimes_brings_kernel("kata"));
+	assert_false(runtimes_brings_kernel("runc"));
+	assert_false(runtimes_brings_kernel(""));
+}
+
 TEST_MAIN(NULL, NULL)

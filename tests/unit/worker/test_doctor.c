@@ -5,6 +5,7 @@
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
 #include "worker/doctor/advisory.h"
+#include "worker/doctor/reach.h"
 #include "tests/unit/test.h"
 
 static size_t
@@ -199,7 +200,8 @@ TEST(an_engines_word_is_read)
 	    "{\"ContainerdCommit\":{\"ID\":\"4567abc\"},"
 	    "\"RuncCommit\":{\"ID\":\"1.1.5+ds1-1+deb12u1\"},"
 	    "\"SecurityOptions\":[\"name=seccomp,profile=default\","
-	    "\"name=userns\"],\"Driver\":\"overlay2\",\"DriverStatus\":"
+	    "\"name=userns\"],\"KernelVersion\":\"6.1.0-37-amd64\",\"Driver\":"
+	    "\"overlay2\",\"DriverStatus\":"
 	    "[[\"Backing Filesystem\",\"xfs\"]],\"CgroupVersion\":\"2\","
 	    "\"MemoryLimit\":true,\"Runtimes\":{\"runc\":{}},"
 	    "\"SystemTime\":\"2026-01-01T02:00:00.5+02:00\"}";
@@ -210,6 +212,7 @@ TEST(an_engines_word_is_read)
 	assert_string_equal(f.containerd, "1.6.20~ds1");
 	assert_string_equal(f.runc, "1.1.5+ds1-1+deb12u1");
 	assert_string_equal(f.storage, "overlay2 on xfs");
+	assert_string_equal(f.kernel, "6.1.0-37-amd64");
 	assert_true(f.seccomp && f.maps_users);
 	assert_true(f.limits_disk && f.limits_memory);
 	assert_false(f.apparmor || f.rootless || f.limits_pids);
@@ -285,6 +288,90 @@ TEST(findings_without_room_are_counted)
 	assert_non_null(strstr(text, "unknown, 2 more are not shown\n"));
 	assert_non_null(strstr(text, "\"not_shown\":2}"));
 	free(text);
+}
+
+#define HERE "6.1.0-37-amd64"
+#define ELSEWHERE "6.12.5-linuxkit"
+
+/* The state of the one finding, which begins with these words. */
+static enum finding_state
+reach(const char *setting, const char *runtime,
+    const struct backend_facts *engine, const char *words)
+{
+	static char runsc[] = "runsc", crun[] = "crun";
+	char *const apart[] = {crun, runsc, NULL}, *const none[] = {NULL};
+	bool is_list = strcmp(runtime, "listed") == 0;
+	struct findings f = {.n = 0};
+
+	reach_look(&(struct reach_subject){.setting = setting,
+		       .runtime = is_list ? "" : runtime,
+		       .runtimes = is_list ? apart : none,
+		       .kernel = HERE,
+		       .engine = engine},
+	    &f);
+	assert_int_equal(f.n, 1);
+	assert_string_equal(f.all[0].what, "carrier");
+	assert_memory_equal(f.all[0].text, words, strlen(words));
+	return f.all[0].state;
+}
+
+static const struct backend_facts beside = {
+    .where = "/run/docker.sock", .kernel = HERE};
+static const struct backend_facts remote = {
+    .where = "tcp://engine:2376", .kernel = HERE, .is_remote = true};
+static const struct backend_facts machine = {
+    .where = "/run/docker.sock", .kernel = ELSEWHERE};
+
+TEST(a_carrier_that_is_set_is_held_against_the_engine)
+{
+	static const struct {
+		const char *setting, *runtime;
+		const struct backend_facts *engine;
+		enum finding_state state;
+	} rows[] = {{"bridge", "", &beside, FINDING_HOLDS},
+	    {"bridge", "runsc", &machine, FINDING_HOLDS},
+	    {"bridge", "", NULL, FINDING_HOLDS},
+	    {"unix", "", &beside, FINDING_HOLDS},
+	    {"unix", "crun", &beside, FINDING_HOLDS},
+	    {"unix", "runsc", &beside, FINDING_FAILS},
+	    {"unix", "listed", &beside, FINDING_FAILS},
+	    {"unix", "", &machine, FINDING_FAILS},
+	    {"unix", "", &remote, FINDING_UNKNOWN},
+	    {"unix", "", NULL, FINDING_UNKNOWN}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(reach(rows[i].setting, rows[i].runtime,
+				     rows[i].engine, rows[i].setting),
+		    rows[i].state);
+}
+
+TEST(what_only_a_trial_says_is_not_guessed)
+{
+	assert_int_equal(reach("auto", "", &beside,
+			     "auto: unix where the engine at /run/docker.sock "
+			     "sees DATA_DIR"),
+	    FINDING_HOLDS);
+	assert_int_equal(reach("auto", "listed", &remote,
+			     "auto: unix where the engine at "
+			     "tcp://engine:2376 sees"),
+	    FINDING_HOLDS);
+	assert_int_equal(reach("auto", "", NULL, "auto: there is no engine"),
+	    FINDING_UNKNOWN);
+}
+
+TEST(what_needs_no_trial_is_said)
+{
+	struct backend_facts silent = beside;
+
+	assert_int_equal(
+	    reach("auto", "runsc", NULL, "bridge: no socket of this host"),
+	    FINDING_HOLDS);
+	assert_int_equal(
+	    reach("auto", "", &machine, "bridge, as each worker will find"),
+	    FINDING_HOLDS);
+	silent.kernel[0] = '\0';
+	assert_int_equal(
+	    reach("auto", "", &silent, "auto: unix where"), FINDING_HOLDS);
 }
 
 /* The versions are those of the kernel's own records (CVE list). */
