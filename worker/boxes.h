@@ -1,9 +1,8 @@
 /*
- * boxes.h - the boxes of a worker: each with its container, agent and tasks
+ * boxes.h - the boxes of a worker (box.h), and which of them is meant
  *
- * What a box is (its identity: UUID, policy) stands apart from the sandbox
- * that uses it (the front's number).  It is found by the sandbox's number, by
- * its UUID, and by the backend's handle.
+ * A box is found by the number of the sandbox that uses it, by its UUID, and by
+ * the backend's handle.
  */
 #ifndef WORKER_BOXES_H
 #define WORKER_BOXES_H
@@ -11,53 +10,15 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "common/msg/msg_gen.h"
-#include "common/uuid.h"
 #include "worker/backend.h"
-#include "worker/copy.h"
-#include "worker/link/ways.h"
+#include "worker/box.h"
 #include "worker/tasks.h"
 
-#define BOX_HELLO_MS 10000
-#define BOX_AWAY_MS 30000  /* running without a link: given up */
-#define BOX_SILENCES_MAX 2 /* questions that an agent leaves unanswered */
 /* Boxes that this worker does not know, while they are removed; a front asks a
  * worker for fewer at a time. */
 #define BOXES_UNKNOWN_MAX 512
 
 struct boxes;
-
-/* What boxes share; kept by pointer. */
-struct box_host {
-	struct event_base *base;
-	struct ipc_chan **front; /* *front NULL: gone */
-	struct backend *backend;
-	struct ways *ways;
-	const struct policy *policy;
-	const struct ceilings *ceilings; /* NULL: none */
-	const struct task_host *task;
-	const struct copy_limits *limits;
-	unsigned int openings_max; /* at a time; more are refused */
-	uint64_t output_bytes_s;   /* read from each agent; 0: any */
-	uint32_t ping_ms;          /* between two questions to an agent */
-	uint32_t grace_s;          /* beyond its TTL a box waits for a server */
-	void (*on_ready)(void *arg); /* READY was told */
-	void (*on_full)(void *arg);  /* the front's channel is: read no more */
-	void *arg;
-};
-
-/* What SANDBOX_OPEN says; strings are borrowed. */
-struct box_start {
-	uint64_t sandbox; /* the front's number of who uses it */
-	uint64_t tenant;  /* and of whose it is */
-	const char *tenant_name;
-	enum msg_open_mode mode;
-	struct uuid uuid;
-	const char *name;         /* of the container */
-	const char *container_id; /* to adopt; "": by name */
-	struct policy_template template;
-	struct policy_claim claim;
-	uint32_t ttl_s; /* 0: it waits for a server for ever */
-};
 
 /* boxes_new - host is kept by pointer; its backend and ways
  * may be filled in later, before any other call */

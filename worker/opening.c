@@ -23,7 +23,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "worker/boxes.h"
+#include "worker/box.h"
 #include "worker/ceilings.h"
 #include "worker/later.h"
 #include "worker/root_rule.h"
