@@ -13,8 +13,7 @@
  *	CALL_DIALS	curl had no connection to use again, and the dialer
  *			makes one (open_cb): given to curl again with it
  *	CALL_ADDED	curl has it
- *	CALL_SWITCHES	curl has connected (CONNECT_ONLY); the request and the
- *			head of its answer go by curl_easy_send and _recv
+ *	CALL_SWITCHES	curl has connected; request and answer are upgrade.h's
  *	CALL_STREAM	the server switched: the connection is the asker's
  */
 #include "worker/http/api.h"
@@ -34,6 +33,7 @@
 #include "common/xmalloc.h"
 #include "worker/http/dialer.h"
 #include "worker/http/certs.h"
+#include "worker/http/upgrade.h"
 #include "worker/later.h"
 
 #define CONNECT_MS 2000 /* also while the server's queue is full */
@@ -41,9 +41,7 @@
 #define CONNECT_AGAIN_MS 10
 #define KEPT_CONNECTIONS 4
 #define BODY_MAX 65536 /* of calls that name no limit */
-#define SWITCHING_PROTOCOLS 101
 #define FIRST_FINAL 200
-#define SWITCH_PIECE 4096
 #define UNIX_URL "http://localhost/" /* its host is not looked up */
 /* What curl takes for the address, so that it looks nothing up: the connection
  * is the dialer's. */
@@ -65,15 +63,15 @@ struct api_call {
 	char *path;
 	const char *method;
 	uint8_t *body;
-	char *upgrade; /* NULL: none */
+	char *protocol; /* to switch to; NULL: none */
 	uint32_t timeout_ms;
 	uint64_t started_us;
 	struct buf in;
 	struct buf line; /* of on_line, as far as it came */
 	bool skips_line; /* it is too long */
 	size_t nheaders;
-	bool too_large;
-	bool has_head; /* the final answer's, whole */
+	size_t over_limit; /* its answer has more bytes; 0: not so */
+	bool has_head;     /* the final answer's, whole */
 	enum call_stage stage;
 	bool cancelled;
 	bool is_unix;
@@ -82,13 +80,10 @@ struct api_call {
 	char error[CURL_ERROR_SIZE];
 	const char *why; /* what curl does not say, static; NULL: nothing */
 	size_t max_body;
-	/* From CALL_SWITCHES on. */
-	int fd;
-	struct event *on_ready;
-	struct timer *deadline;
-	struct buf out;
-	long status; /* of the final head; 0: it has not come whole */
-	size_t body_len;
+	size_t body_len;         /* of body */
+	struct timer *deadline;  /* while curl has not the call */
+	struct upgrade *upgrade; /* from CALL_SWITCHES on */
+	long status; /* of an upgrade's final head; 0: curl says it */
 	void (*on_line)(const char *, size_t, void *);
 	void (*on_done)(const struct api_answer *, void *);
 	void *arg;
@@ -256,9 +251,9 @@ write_cb(char *p, size_t size, size_t n, void *arg)
 		take_lines(c, p, n);
 		return c->cancelled ? 0 : n;
 	}
-	c->too_large =
-	    buf_len(&c->in) + n > c->max_body || buf_append(&c->in, p, n) != 0;
-	return c->too_large ? 0 : n;
+	if (buf_len(&c->in) + n > c->max_body || buf_append(&c->in, p, n) != 0)
+		c->over_limit = c->max_body;
+	return c->over_limit != 0 ? 0 : n;
 }
 
 /* A line at a time; an empty one ends a head. */
@@ -271,32 +266,25 @@ header_cb(char *p, size_t size, size_t n, void *arg)
 
 	n *= size;
 	c->nheaders += n;
-	c->too_large = c->nheaders > API_HEADERS_MAX;
+	if (c->nheaders > API_HEADERS_MAX)
+		c->over_limit = API_HEADERS_MAX;
 	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (status == SWITCHING_PROTOCOLS)
+	if (status == UPGRADE_SWITCHED)
 		c->why = "it would change its protocol";
 	if (status >= FIRST_FINAL && (p[0] == '\r' || p[0] == '\n'))
 		c->has_head = true;
-	return c->too_large || c->why != NULL ? 0 : n;
+	return c->over_limit != 0 || c->why != NULL ? 0 : n;
 }
 // NOLINTEND(readability-non-const-parameter)
 
 /* ---- the end of a call */
 
 static void
-call_unwatch(struct api_call *c)
-{
-	timer_free(c->deadline);
-	c->deadline = NULL;
-	later_event_free(c->h->base, c->on_ready);
-	c->on_ready = NULL;
-}
-
-static void
 call_free(struct api_call *c)
 {
 	TAILQ_REMOVE(&c->h->calls, c, link);
-	call_unwatch(c);
+	timer_free(c->deadline);
+	upgrade_free(c->upgrade);
 	if (c->stage >= CALL_ADDED)
 		(void)curl_multi_remove_handle(c->h->multi, c->curl);
 	curl_easy_cleanup(c->curl);
@@ -305,10 +293,9 @@ call_free(struct api_call *c)
 	curl_slist_free_all(c->headers);
 	buf_clear(&c->in);
 	buf_clear(&c->line);
-	buf_clear(&c->out);
 	free(c->path);
 	free(c->body);
-	free(c->upgrade);
+	free(c->protocol);
 	free(c);
 }
 
@@ -340,7 +327,7 @@ call_failure_kind(const struct api_call *c, CURLcode code)
 
 	if (c->h->freeing)
 		return API_ENDING;
-	if (c->too_large)
+	if (c->over_limit != 0)
 		return API_TOO_LARGE;
 	if (code == CURLE_URL_MALFORMAT)
 		return API_UNSENDABLE;
@@ -383,8 +370,7 @@ call_explain(const struct api_call *c, CURLcode code, struct err *e)
 	    .number = call_number(c, code),
 	    .why = call_why(c, code),
 	    .timeout_ms = c->timeout_ms,
-	    .limit =
-		c->nheaders > API_HEADERS_MAX ? API_HEADERS_MAX : c->max_body};
+	    .limit = c->over_limit};
 
 	return c->h->server->explain(&f, e);
 }
@@ -442,174 +428,6 @@ call_end(struct api_call *c, CURLcode code)
 
 /* ---- a connection that the server switches */
 
-/* The value of a header, or NULL; head ends with its empty line. */
-static const char *
-find_header(const char *head, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (const char *s = strstr(head, "\r\n"); s != NULL;
-	     s = strstr(s + 2, "\r\n"))
-		if (strncasecmp(s + 2, name, n) == 0 && s[2 + n] == ':')
-			return s + 3 + n + strspn(s + 3 + n, " \t");
-	return NULL;
-}
-
-/* Of "HTTP/1.1 101 ...", or 0. */
-static long
-read_status(const char *head)
-{
-	const char *at = head + strlen("HTTP/1.1 ");
-
-	if (strncmp(head, "HTTP/1.", 7) != 0 ||
-	    (head[7] != '0' && head[7] != '1') || head[8] != ' ' ||
-	    at[0] == '0' || strspn(at, "0123456789") != 3 ||
-	    (at[3] != ' ' && at[3] != '\r'))
-		return 0;
-	return strtol(at, NULL, 10);
-}
-
-/* What has no length has no body.  Ten digits are no overflow, and above any
- * bound. */
-static int
-read_length(const char *head, size_t *out)
-{
-	const char *length = find_header(head, "Content-Length");
-
-	*out = 0;
-	if (length == NULL)
-		return 0;
-	if (strspn(length, "0123456789") > 10)
-		return -1;
-	*out = (size_t)strtoul(length, NULL, 10);
-	return 0;
-}
-
-/* Takes heads off the bytes that came, those of interim answers too.
- * CURLE_OK: the final one is there; CURLE_AGAIN: not yet. */
-static CURLcode
-switch_take_head(struct api_call *c)
-{
-	while (c->status == 0) {
-		AUTO(auto_free) char *head = NULL;
-		const uint8_t *p = buf_data(&c->in);
-		const uint8_t *end = memmem(p, buf_len(&c->in), "\r\n\r\n", 4);
-		size_t n =
-		    end == NULL ? buf_len(&c->in) : (size_t)(end - p) + 4;
-		long status;
-
-		c->too_large = c->nheaders + n > API_HEADERS_MAX;
-		if (c->too_large)
-			return CURLE_WRITE_ERROR;
-		if (end == NULL)
-			return CURLE_AGAIN;
-		c->nheaders += n;
-		head = xstrndup((const char *)p, n);
-		buf_consume(&c->in, n);
-		status = read_status(head);
-		if (status == 0 || read_length(head, &c->body_len) != 0)
-			return CURLE_WEIRD_SERVER_REPLY;
-		if (status == SWITCHING_PROTOCOLS || status >= FIRST_FINAL)
-			c->status = status;
-	}
-	return CURLE_OK;
-}
-
-/* As switch_take_head, of the whole answer. */
-static CURLcode
-switch_look(struct api_call *c)
-{
-	CURLcode code = switch_take_head(c);
-
-	if (code != CURLE_OK || c->status == SWITCHING_PROTOCOLS)
-		return code;
-	c->too_large = c->body_len > c->max_body;
-	if (c->too_large)
-		return CURLE_WRITE_ERROR;
-	if (buf_len(&c->in) < c->body_len)
-		return CURLE_AGAIN;
-	buf_truncate(&c->in, c->body_len);
-	return CURLE_OK;
-}
-
-static CURLcode
-switch_recv(struct api_call *c)
-{
-	CURLcode code;
-	size_t n = 0;
-
-	do {
-		uint8_t *p = buf_reserve(&c->in, SWITCH_PIECE);
-
-		if (p == NULL)
-			fatal(EXIT_BUG, "an answer is larger than its bounds");
-		code = curl_easy_recv(c->curl, p, SWITCH_PIECE, &n);
-		if (code != CURLE_OK)
-			return code;
-		buf_commit(&c->in, n);
-		code = n == 0 ? CURLE_GOT_NOTHING : switch_look(c);
-	} while (code == CURLE_AGAIN);
-	return code;
-}
-
-static CURLcode
-switch_send(struct api_call *c)
-{
-	CURLcode code = CURLE_OK;
-	size_t n = 0;
-
-	while (code == CURLE_OK && buf_len(&c->out) > 0) {
-		code = curl_easy_send(
-		    c->curl, buf_data(&c->out), buf_len(&c->out), &n);
-		if (code == CURLE_OK)
-			buf_consume(&c->out, n);
-	}
-	return code;
-}
-
-static void
-switch_done(struct api_call *c)
-{
-	struct api_answer a = {.status = c->status,
-	    .took_us = clock_mono_us() - c->started_us,
-	    .body = "",
-	    .stream = c};
-
-	call_unwatch(c);
-	c->stage = CALL_STREAM;
-	call_count(c, a.status, a.took_us);
-	c->on_done(&a, c->arg);
-}
-
-static void switch_watch(struct api_call *c, short what);
-
-static void
-switch_ready_cb(evutil_socket_t fd, short what, void *arg)
-{
-	struct api_call *c = arg;
-	CURLcode code = switch_send(c);
-
-	(void)fd;
-	if (code == CURLE_OK && (what & EV_WRITE) != 0)
-		switch_watch(c, EV_READ);
-	if (code == CURLE_OK)
-		code = switch_recv(c);
-	if (code == CURLE_AGAIN)
-		return;
-	if (code == CURLE_OK && c->status == SWITCHING_PROTOCOLS)
-		switch_done(c);
-	else
-		call_end(c, code);
-}
-
-static void
-switch_watch(struct api_call *c, short what)
-{
-	later_event_free(c->h->base, c->on_ready);
-	c->on_ready =
-	    event_must(c->h, c->fd, what | EV_PERSIST, switch_ready_cb, c);
-}
-
 static uint64_t
 call_age_ms(const struct api_call *c)
 {
@@ -625,6 +443,37 @@ call_left_ms(const struct api_call *c)
 }
 
 static void
+switched(struct api_call *c, const struct upgrade_end *end)
+{
+	const struct api_answer a = {.status = end->status,
+	    .took_us = clock_mono_us() - c->started_us,
+	    .body = "",
+	    .stream = c};
+
+	timer_free(c->deadline);
+	c->deadline = NULL;
+	call_count(c, a.status, a.took_us);
+	c->stage = CALL_STREAM;
+	c->on_done(&a, c->arg);
+}
+
+static void
+upgraded_cb(const struct upgrade_end *end, void *arg)
+{
+	struct api_call *c = arg;
+
+	if (end->code == CURLE_OK && end->status == UPGRADE_SWITCHED) {
+		switched(c, end);
+		return;
+	}
+	c->status = end->status;
+	c->over_limit = end->over_limit;
+	if (end->code == CURLE_OK && buf_append(&c->in, end->body, end->len))
+		fatal(EXIT_BUG, "an answer is larger than its bounds");
+	call_end(c, end->code);
+}
+
+static void
 switch_late_cb(void *arg)
 {
 	call_end(arg, CURLE_OPERATION_TIMEDOUT);
@@ -634,72 +483,39 @@ switch_late_cb(void *arg)
 static void
 switch_start(struct api_call *c)
 {
-	curl_socket_t fd = CURL_SOCKET_BAD;
-	int rc = buf_printf(&c->out,
-	    "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
-	    "Upgrade: %s\r\n",
-	    c->method, c->path, c->upgrade);
-
-	for (const struct curl_slist *s = c->headers; s != NULL && rc == 0;
-	     s = s->next)
-		if (s->data[strlen(s->data) - 1] != ':')
-			rc = buf_printf(&c->out, "%s\r\n", s->data);
-	if (rc == 0)
-		rc = buf_printf(
-		    &c->out, "Content-Length: %zu\r\n\r\n", c->body_len);
-	if (rc == 0)
-		rc = buf_append(&c->out, c->body, c->body_len);
-	(void)curl_easy_getinfo(c->curl, CURLINFO_ACTIVESOCKET, &fd);
-	if (rc != 0 || fd == CURL_SOCKET_BAD)
-		fatal(EXIT_BUG, "no connection, or no room for a request");
 	c->stage = CALL_SWITCHES;
-	c->fd = fd;
+	c->upgrade = upgrade_new(c->h->base, c->curl,
+	    &(struct upgrade_ask){.method = c->method,
+		.path = c->path,
+		.protocol = c->protocol,
+		.headers = c->headers,
+		.body = c->body,
+		.body_len = c->body_len,
+		.max_headers = API_HEADERS_MAX,
+		.max_body = c->max_body},
+	    upgraded_cb, c);
 	if (c->timeout_ms != 0) {
 		c->deadline = timer_new(c->h->base, switch_late_cb, c);
 		timer_set_ms(c->deadline, call_left_ms(c));
 	}
-	switch_watch(c, EV_READ | EV_WRITE);
 }
 
 int
 api_fd(const struct api_call *c)
 {
-	return c->fd;
-}
-
-static ssize_t
-stream_result(CURLcode code, size_t n)
-{
-	if (code == CURLE_OK)
-		return (ssize_t)n;
-	errno = code == CURLE_AGAIN ? EAGAIN : EIO;
-	return -1;
+	return upgrade_fd(c->upgrade);
 }
 
 ssize_t
 api_recv(struct api_call *c, void *p, size_t n)
 {
-	size_t early = buf_len(&c->in), got = 0;
-	CURLcode code;
-
-	if (early == 0) {
-		code = curl_easy_recv(c->curl, p, n, &got);
-		return stream_result(code, got);
-	}
-	if (n > early)
-		n = early;
-	memcpy(p, buf_data(&c->in), n);
-	buf_consume(&c->in, n);
-	return (ssize_t)n;
+	return upgrade_recv(c->upgrade, p, n);
 }
 
 ssize_t
 api_send(struct api_call *c, const void *p, size_t n)
 {
-	size_t sent = 0;
-	CURLcode code = curl_easy_send(c->curl, p, n, &sent);
-
-	return stream_result(code, sent);
+	return upgrade_send(c->upgrade, p, n);
 }
 
 /* ---- a call's way to curl and back */
@@ -842,7 +658,7 @@ call_finish(struct api_call *c, CURLcode code)
 		c->stage = CALL_WAITS;
 		if (!timer_is_set(c->h->again))
 			timer_set_ms(c->h->again, CONNECT_AGAIN_MS);
-	} else if (code == CURLE_OK && c->upgrade != NULL) {
+	} else if (code == CURLE_OK && c->protocol != NULL) {
 		switch_start(c);
 	} else if (code == CURLE_OK && !c->has_head) {
 		c->why = "it ended in the middle"; /* curl lets it pass */
@@ -1037,7 +853,7 @@ call_set_body(struct api_call *c, const struct api_ask *ask)
 static bool
 is_safe_to_repeat(const struct api_call *c)
 {
-	return c->upgrade == NULL &&
+	return c->protocol == NULL &&
 	    (strcmp(c->method, "GET") == 0 ||
 		strcmp(c->method, "DELETE") == 0 ||
 		strcmp(c->method, "PUT") == 0);
@@ -1093,7 +909,7 @@ call_set_options(struct api_call *c)
 	(void)curl_easy_setopt(
 	    curl, CURLOPT_FRESH_CONNECT, is_safe_to_repeat(c) ? 0L : 1L);
 	(void)curl_easy_setopt(
-	    curl, CURLOPT_CONNECT_ONLY, c->upgrade != NULL ? 1L : 0L);
+	    curl, CURLOPT_CONNECT_ONLY, c->protocol != NULL ? 1L : 0L);
 	(void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, write_cb);
 	(void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, self);
 	(void)curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, header_cb);
@@ -1111,7 +927,7 @@ api_start(struct api *h, const struct api_ask *ask)
 	c->dialed = -1;
 	c->method = ask->method;
 	c->path = xstrndup(ask->path, API_PATH_MAX);
-	c->upgrade = ask->upgrade != NULL ? xstrdup(ask->upgrade) : NULL;
+	c->protocol = ask->upgrade != NULL ? xstrdup(ask->upgrade) : NULL;
 	c->timeout_ms = ask->timeout_ms;
 	c->started_us = clock_mono_us();
 	c->on_line = ask->on_line;
@@ -1119,10 +935,7 @@ api_start(struct api *h, const struct api_ask *ask)
 	c->on_done = ask->on_done;
 	c->arg = ask->arg;
 	c->max_body = ask->max_body != 0 ? ask->max_body : BODY_MAX;
-	buf_init(&c->in,
-	    c->max_body + 1 +
-		(c->upgrade == NULL ? 0 : API_HEADERS_MAX + SWITCH_PIECE));
-	buf_init(&c->out, 0);
+	buf_init(&c->in, c->max_body + 1);
 	c->curl = curl_easy_init();
 	if (c->curl == NULL)
 		fatal(EXIT_MEMORY, "no memory for libcurl");
