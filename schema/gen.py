@@ -884,8 +884,9 @@ CLIENTS_PROGRAM = "mcp-sandboxd"
 
 
 def read_clients(table):
-    """The head of the page, and the clients with their lines."""
-    head, clients, fenced = None, [], False
+    """The head of the page, what it says of tokens, and the clients with
+    their lines."""
+    head, token, clients, fenced = None, None, [], False
     for text in table.all():
         if text.startswith("@client "):
             part = [p.strip() for p in text[8:].split("|")]
@@ -905,20 +906,29 @@ def read_clients(table):
             clients[-1].lines.append(text)
         elif text == "@page":
             head = []
+        elif text == "@token":
+            token = []
+        elif token is not None:
+            token.append(text)
         elif head is not None:
             head.append(text)
         else:
             need(not text or text.startswith("#"), "text before @page")
-    need(head and clients and not fenced,
-         "a block without end, or no page or client")
-    return SimpleNamespace(head=head, clients=clients)
+    for c in clients:
+        marks = re.findall(r"@[\[\]]", "\n".join(c.lines))
+        need(marks == ["@[", "@]"] * (len(marks) // 2),
+             f"{c.name}: @[ and @] by turns")
+    need(head and token and clients and not fenced,
+         "a block without end, or no page, token or client")
+    return SimpleNamespace(head=head, token=token, clients=clients)
 
 
 def clients_markdown(page):
     def whole(lines):
-        return "\n".join(lines).strip("\n").replace(
+        text = re.sub(r"@\[.*?@\]", "", "\n".join(lines), flags=re.S)
+        return text.strip("\n").replace(
             "@URL@", CLIENTS_URL).replace("@PROGRAM@", CLIENTS_PROGRAM)
-    out = [whole(page.head), "", *markdown_table(
+    out = [whole(page.head), "", whole(page.token), "", *markdown_table(
         ("client", "speaks", "waits at most", "name"),
         [(f"[{c.title}](#{c.title.lower().replace(' ', '-')})", c.speaks,
           c.waits, f"`{c.name}`") for c in page.clients])]
@@ -927,11 +937,10 @@ def clients_markdown(page):
     return out
 
 
-def on_terminal(c):
+def on_terminal(lines):
     """Without the marks of Markdown; blocks stand as they are to be pasted."""
-    out = [f"{c.title} ({c.name}), by {c.speaks}; "
-           f"waits at most: {c.waits}", ""]
-    text = "\n".join(c.lines).strip("\n")
+    out = []
+    text = "\n".join(lines).strip("\n")
     for n, part in enumerate(re.split(r"^```.*\n?", text, flags=re.M)):
         if n % 2:
             out.append(part)
@@ -943,11 +952,15 @@ def on_terminal(c):
 
 
 def clients_header(page):
-    out = [MADE_C]
+    """First what is said of tokens, which is no client."""
+    def row(name, lines):
+        text = "\n    ".join(cstr(line)[:-1] + '\\n"' for line in lines)
+        return f'{{"{name}",\n    {text}}},'
+    out = [MADE_C, row("", on_terminal(page.token))]
     for c in page.clients:
-        lines = "\n    ".join(cstr(text)[:-1] + '\\n"'
-                              for text in on_terminal(c))
-        out.append(f'{{"{c.name}",\n    {lines}}},')
+        head = f"{c.title} ({c.name}), by {c.speaks}; " \
+            f"waits at most: {c.waits}"
+        out.append(row(c.name, [head, "", *on_terminal(c.lines)]))
     return out
 
 

@@ -7,14 +7,20 @@
 
 #define URL_MARK "@URL@"
 #define PROGRAM_MARK "@PROGRAM@"
+/* Around what is for a server that wants a token. */
+#define TOKEN_MARK "@["
+#define TOKEN_END_MARK "@]"
 
-/* Made by schema/gen.py: texts for a terminal, marks left in. */
+/* Made by schema/gen.py: texts for a terminal, marks left in.  The first one is
+ * of tokens, and of no client. */
 static const struct client_text {
 	const char *name;
 	const char *text;
-} clients[] = {
+} texts[] = {
 #include "supervisor/master/clients_gen.h"
 };
+static const struct client_text *const clients = &texts[1];
+#define NCLIENTS (ARRAY_LEN(texts) - 1)
 
 int
 clients_check(const char *name, struct err *e)
@@ -22,7 +28,7 @@ clients_check(const char *name, struct err *e)
 	char names[ERR_TEXT_MAX] = "";
 	size_t len = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+	for (size_t i = 0; i < NCLIENTS; i++) {
 		if (strcmp(clients[i].name, name) == 0)
 			return 0;
 		(void)snprintf(names + len, sizeof(names) - len, "%s%s",
@@ -88,25 +94,51 @@ print_quoted(const char *text, FILE *f)
 	}
 }
 
+/* What stands in place of the marks. */
+struct marked {
+	const char *url;
+	char program[PATH_MAX];
+	bool wants_token;
+};
+
+/* By what the settings say: tenants of the database are not known here. */
 static bool
-is_at(const char *text, const char *mark)
+wants_token(const struct conf *conf)
 {
-	return strncmp(text, mark, strlen(mark)) == 0;
+	return conf_bool(conf, CONF_REQUIRE_TOKEN) ||
+	    conf_str(conf, CONF_TENANTS_FILE)[0] != '\0';
+}
+
+/* Steps over the mark, if one is there. */
+static bool
+take_mark(const char **text, const char *mark)
+{
+	size_t n = strlen(mark);
+
+	if (strncmp(*text, mark, n) != 0)
+		return false;
+	*text += n;
+	return true;
 }
 
 static void
-print_text(const char *text, const char *url, const char *program, FILE *f)
+print_text(const char *text, const struct marked *m, FILE *f)
 {
+	bool is_skipped = false;
+
 	while (*text != '\0') {
-		if (is_at(text, URL_MARK)) {
-			(void)fputs(url, f);
-			text += strlen(URL_MARK);
-		} else if (is_at(text, PROGRAM_MARK)) {
-			print_quoted(program, f);
-			text += strlen(PROGRAM_MARK);
-		} else {
+		if (take_mark(&text, TOKEN_MARK))
+			is_skipped = !m->wants_token;
+		else if (take_mark(&text, TOKEN_END_MARK))
+			is_skipped = false;
+		else if (is_skipped)
+			text++;
+		else if (take_mark(&text, URL_MARK))
+			(void)fputs(m->url, f);
+		else if (take_mark(&text, PROGRAM_MARK))
+			print_quoted(m->program, f);
+		else
 			(void)fputc(*text++, f);
-		}
 	}
 }
 
@@ -114,18 +146,21 @@ int
 clients_print(const char *name, const struct conf *conf, FILE *f, struct err *e)
 {
 	AUTO(auto_free) char *url = NULL;
-	char program[PATH_MAX];
-	bool first = true;
+	struct marked m = {.wants_token = wants_token(conf)};
+	bool first = !m.wants_token;
 
 	if (find_url(conf, &url, e) != 0)
 		return e->code;
-	find_program(program, sizeof(program));
-	for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+	m.url = url;
+	find_program(m.program, sizeof(m.program));
+	if (m.wants_token)
+		print_text(texts[0].text, &m, f);
+	for (size_t i = 0; i < NCLIENTS; i++) {
 		if (name != NULL && strcmp(clients[i].name, name) != 0)
 			continue;
 		if (!first)
 			(void)fputs("\n----\n\n", f);
-		print_text(clients[i].text, url, program, f);
+		print_text(clients[i].text, &m, f);
 		first = false;
 	}
 	if (fflush(f) != 0 || ferror(f))

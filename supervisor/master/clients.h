@@ -2,7 +2,8 @@
  * clients.h - what to paste into MCP clients, from schema/clients.txt
  *
  * "mcp-sandboxd clients" prints it with the address at which a server of this
- * configuration can be reached.
+ * configuration can be reached, and with the place for a token where its
+ * settings say that one is wanted.
  */
 #ifndef MASTER_CLIENTS_H
 #define MASTER_CLIENTS_H

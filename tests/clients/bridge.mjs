@@ -1,7 +1,8 @@
 // bridge.mjs ENTRY - the official client by what ENTRY names or starts
 //
-// ENTRY is a server of a client's configuration: {"url": ...}, with "type":
-// "sse" for HTTP+SSE, or for stdio {"command": ..., "args": ..., "env": ...}.
+// ENTRY is a server of a client's configuration: {"url": ...}, perhaps with
+// "headers", with "type": "sse" for HTTP+SSE, or for stdio {"command": ...,
+// "args": ..., "env": ...}.
 // Prints what a program in a sandbox printed.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from
@@ -17,7 +18,8 @@ const client = new Client({ name: "bridge", version: "1" });
 const Http = entry.type === "sse"
   ? SSEClientTransport : StreamableHTTPClientTransport;
 await client.connect(entry.url !== undefined
-  ? new Http(new URL(entry.url))
+  ? new Http(new URL(entry.url),
+    { requestInit: { headers: entry.headers ?? {} } })
   : new StdioClientTransport({ ...entry, stderr: "ignore" }));
 const { structuredContent } = await client.callTool({
   name: "run_sandbox",

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from pages import SHOWN_AT, TOP, blocks_of, check_form, read, run
+from server import Engine, Server
 
 NAMES = ["any", "claude-code", "claude-desktop", "cursor", "vscode", "zed",
          "opencode", "goose", "codex", "gemini-cli", "copilot-cli",
@@ -87,6 +88,63 @@ def test_what_cannot_be_printed_is_refused(arguments, status, says,
     done = clients(shell_env, *arguments)
     assert (done.returncode, done.stdout) == (status, "")
     assert says in done.stderr
+
+
+# ---- a server that wants a token
+
+def with_tokens():
+    """The page's blocks as a server that wants a token prints them."""
+    text = read("schema/clients.txt").split("\n@client ", 1)[1]
+    text = re.sub(r"@[][]", "", text).replace("@URL@", f"{SHOWN_AT}/mcp")
+    return [b for b in blocks_of(PAGE, text) if b.language != "text"]
+
+
+@pytest.mark.parametrize("setting", [
+    {"REQUIRE_TOKEN": "true"}, {"TENANTS_FILE": "/etc/tenants.json"}])
+def test_a_token_has_its_place_where_one_is_wanted(setting, shell_env):
+    done = clients(shell_env, **setting)
+    assert done.returncode == 0, done.stderr
+    assert "sandboxctl token add default" in done.stdout.split("----")[0]
+    program = os.path.join(os.environ["MCP_SANDBOXD_BUILD"], "mcp-sandboxd")
+    blocks_there = with_tokens()
+    assert len(blocks_there) == len(blocks())
+    for block in blocks_there:
+        check_form(block)
+        text = block.text.replace("@PROGRAM@", program)
+        assert f"\n{text}" in done.stdout, block
+        # Goose has no place for it in its command line.
+        assert "TOKEN" in text or "goose session" in text, block
+    for name in NAMES:
+        one = clients(shell_env, name, **setting).stdout
+        assert "sandboxctl token add default" in one and "@[" not in one
+        assert max(map(len, one.splitlines())) < 100
+
+
+def test_no_token_has_a_place_where_none_is_wanted(shell_env):
+    done = clients(shell_env)
+    assert "TOKEN" not in re.sub(r"MCP_SANDBOXD_TOKEN\w*", "", done.stdout)
+    assert "token add" not in done.stdout
+
+
+@pytest.fixture(name="shut", scope="module")
+def shut_fixture(build):
+    """A server that wants a token, and one that it knows."""
+    s = Server(build, env={"REQUIRE_TOKEN": "true"})
+    yield s, s.ctl("token", "add", "default").strip()
+    s.destroy(Engine(os.environ["DOCKER_HOST"]))
+
+
+@pytest.mark.parametrize("client", ["any", "claude-desktop"])
+def test_the_official_client_connects_with_its_token(
+        client, shut, shell_env):
+    server, token = shut
+    printed = clients(shell_env, client, REQUIRE_TOKEN="true",
+                      PORT=str(server.port)).stdout
+    at = re.search(r"^\{", printed, re.M).start()
+    entry, _ = json.JSONDecoder().raw_decode(printed[at:])
+    entry = json.loads(json.dumps(entry).replace(
+        "Bearer TOKEN", f"Bearer {token}").replace('"TOKEN"', f'"{token}"'))
+    connects(entry["mcpServers"]["sandbox"], server, shell_env)
 
 
 def test_every_configuration_names_the_endpoint_once():
