@@ -12,6 +12,7 @@ enum exit_status {
 	EXIT_USAGE = 64,
 	EXIT_BUG = 70,
 	EXIT_MEMORY = 71,
+	EXIT_ANEW = 75,      /* another process of the kind can do it */
 	EXIT_PROTO = 76,     /* a peer process broke the protocol */
 	EXIT_PRIVILEGE = 77, /* not restarted */
 	EXIT_CONFIG = 78     /* not restarted */

@@ -212,6 +212,34 @@ def test_a_renewed_certificate_is_taken_without_a_restart(
     assert server.client().out("a", "echo hello") == "hello\n"
 
 
+def test_a_directory_that_comes_after_the_start_is_read(
+        make_tls_server, certificates, open_place):
+    """Its worker was fenced in without it: another one takes its place."""
+    files = open_place / "later" / "certs"
+    server = make_tls_server(wait="port", DOCKER_CERT_PATH=files)
+    says(server, "DOCKER_CERT_PATH", "ca.pem", "No such file")
+    shutil.copytree(certificates.dir, open_place / "new" / "certs")
+    (open_place / "new").rename(files.parent)
+    wait_for(server.is_ready, 60, "readiness")
+    assert server.client().out("a", "echo hello") == "hello\n"
+    says(server, "is there now", "the next one may")
+
+
+def test_a_directory_in_place_of_another_wants_a_restart(
+        make_tls_server, certificates, files):
+    server = make_tls_server(DOCKER_CERT_PATH=files)
+    files.rename(files.with_name("old"))
+    shutil.copytree(certificates.dir, files)
+    says(server, "the directory itself was exchanged, restart the server")
+
+
+def test_a_link_to_elsewhere_is_said(make_tls_server, files):
+    (files / "ca.pem").rename(files.with_name("ca.pem"))
+    (files / "ca.pem").symlink_to(files.with_name("ca.pem"))
+    server = make_tls_server(wait="port", DOCKER_CERT_PATH=files)
+    says(server, "ca.pem is outside", "must be no link to elsewhere")
+
+
 def test_another_authority_is_not_believed(make_tls_server, files, tmp_path):
     other = Certificates(tmp_path / "other")
     shutil.copy(other.path("ca.pem"), files / "ca.pem")

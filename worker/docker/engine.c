@@ -427,10 +427,17 @@ ping_done_cb(const struct api_answer *a, void *arg)
 static void
 probe(struct docker *d)
 {
+	const struct sites *s = &d->engine.sites;
 	struct certs_look look;
 	struct err e;
 
-	if (sites_check_files(&d->engine.sites, &look, &e) != 0)
+	/* No engine was reached so far, so nothing is lost. */
+	if (sites_came_late(s))
+		fatal(EXIT_ANEW,
+		    "DOCKER_CERT_PATH: %s is there now; this worker, which is "
+		    "older, may not read in it: it ends, and the next one may",
+		    s->directory);
+	if (sites_check_files(s, &look, &e) != 0)
 		is_down(d, e.msg);
 	else
 		ask_plainly(d, "/_ping", DOCKER_PING_MS, ping_done_cb);

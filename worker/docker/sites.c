@@ -1,10 +1,12 @@
 #include "worker/docker/sites.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "common/conf.h"
+#include "common/fence.h"
 #include "common/xmalloc.h"
 #include "worker/docker/owner.h"
 
@@ -20,6 +22,8 @@ static void
 take_files(struct sites *s, const char *directory)
 {
 	s->directory = xstrdup(directory);
+	/* Once it is confined, a process cannot ask for Landlock. */
+	s->is_awaited = is_missing(directory) && fence_version() != FENCE_NONE;
 	s->ca = xasprintf("%s/ca.pem", directory);
 	s->cert = xasprintf("%s/cert.pem", directory);
 	s->key = xasprintf("%s/key.pem", directory);
@@ -102,14 +106,31 @@ sites_use_tcp(const struct sites *s, struct api *api, struct err *e)
 	    api, s->all[0].where, s->ca != NULL ? &files : NULL, e);
 }
 
+/* Modes do not say it: Landlock is asked when a file is opened. */
+static int
+check_open(const char *path, struct err *e)
+{
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd != -1 || errno != EACCES)
+		return 0;
+	return err_set(e, ERR_BACKEND,
+	    "DOCKER_CERT_PATH: %.200s is outside of what this worker may read "
+	    "since its start: a file there must be no link to elsewhere; where "
+	    "the directory itself was exchanged, restart the server",
+	    path);
+}
+
 static int
 check_readable(const char *path, struct err *e)
 {
 	char user[OWNER_NAME_MAX];
 	int number;
 
-	if (path == NULL || access(path, R_OK) == 0)
+	if (path == NULL)
 		return 0;
+	if (access(path, R_OK) == 0)
+		return check_open(path, e);
 	number = errno;
 	return err_set(e, ERR_BACKEND, "DOCKER_CERT_PATH: %.200s: %s%s%s", path,
 	    strerror(number),
@@ -133,6 +154,12 @@ sites_check_files(const struct sites *s, struct certs_look *out, struct err *e)
 	(void)err_wrap(e, "DOCKER_CERT_PATH");
 	e->code = ERR_BACKEND;
 	return ERR_BACKEND;
+}
+
+bool
+sites_came_late(const struct sites *s)
+{
+	return s->is_awaited && !is_missing(s->ca);
 }
 
 void

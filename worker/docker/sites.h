@@ -32,6 +32,8 @@ struct sites {
 	 * certificate of ours. */
 	char *directory;
 	char *ca, *cert, *key;
+	/* The directory was not there at the start, and Landlock is. */
+	bool is_awaited;
 };
 
 /* sites_init - ERR_INVAL: which setting is wrong */
@@ -47,6 +49,9 @@ int sites_use_tcp(
  * until when; without TLS they are.  ERR_BACKEND names file and user. */
 int sites_check_files(
     const struct sites *s, struct certs_look *out, struct err *e) MUSTCHECK;
+/* sites_came_late - the directory and its ca.pem are there, and it was not when
+ * this process was fenced in (common/fence.h), which can never read in it */
+bool sites_came_late(const struct sites *s);
 /* sites_say_passed - those that were passed over, in size bytes; "": none */
 void sites_say_passed(const struct sites *s, char *out, size_t size);
 
