@@ -27,7 +27,8 @@ struct fake_engine {
 	    struct fake_engine *f, const char *method, const char *path);
 	bool close_after; /* this connection, when the answer is out */
 	unsigned int asked;
-	char last[4096]; /* "METHOD path" */
+	char last[4096];          /* "METHOD path" */
+	struct bufferevent *from; /* and by whom */
 	struct bufferevent *conns[64];
 	size_t nconns;
 	SSL_CTX *tls; /* NULL: plain text */
@@ -102,6 +103,7 @@ fake_engine_read_cb(struct bufferevent *bev, void *arg)
 
 	while (fake_engine_take(f, bufferevent_get_input(bev), method, path)) {
 		f->asked++;
+		f->from = bev;
 		(void)snprintf(
 		    f->last, sizeof(f->last), "%s %.4000s", method, path);
 		s = f->answer(f, method, path);

@@ -672,4 +672,85 @@ TEST(a_lost_stream_is_told_with_its_reason)
 	assert_int_equal(fix.closes, 0);
 }
 
+/* ---- a stream that may be open at this end alone (peer_limit_greeting) */
+
+#define GREET_MS 10
+
+static void
+wait_down(void)
+{
+	uint64_t end = clock_mono_ms() + FIXTURE_WAIT_MS;
+
+	while (fix.downs == 0) {
+		assert_true(clock_mono_ms() < end);
+		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+	}
+}
+
+TEST(an_agent_that_does_not_greet_in_its_time_is_given_up)
+{
+	peer_limit_greeting(fix.peer, GREET_MS);
+	fake_link_open(&fix.link);
+	wait_down();
+	assert_int_equal(fix.down_code, ERR_LOST);
+	fake_link_open(&fix.link); /* the next stream has its time anew */
+	fix.downs = 0;
+	wait_down();
+}
+
+TEST(the_time_for_a_greeting_goes_on_when_it_is_read)
+{
+	peer_limit_greeting(fix.peer, GREET_MS);
+	link_pause(fix.link.l);
+	fake_link_open(&fix.link);
+	(void)event_base_loop(fix.base, EVLOOP_ONCE); /* it is over */
+	assert_int_equal(fix.downs, 0);
+	link_resume(fix.link.l);
+	wait_down();
+}
+
+TEST(who_has_greeted_has_all_the_time)
+{
+	int before =
+	    event_base_get_num_events(fix.base, EVENT_BASE_COUNT_ADDED);
+
+	peer_limit_greeting(fix.peer, GREET_MS);
+	greet();
+	/* It is read, and no timer runs. */
+	assert_int_equal(
+	    event_base_get_num_events(fix.base, EVENT_BASE_COUNT_ADDED),
+	    before + 1);
+}
+
+/* The code with which it is down. */
+static int
+break_protocol(void)
+{
+	struct err e;
+
+	(void)err_set(&e, ERR_PROTO, "no frame of a good agent");
+	fix.link.l->user->on_close(&e, fix.link.l->arg);
+	return fix.down_code;
+}
+
+TEST(no_frame_in_place_of_a_greeting_is_no_agents_fault)
+{
+	peer_limit_greeting(fix.peer, 60000);
+	fake_link_open(&fix.link);
+	assert_int_equal(break_protocol(), ERR_LOST);
+}
+
+TEST(no_frame_behind_the_greeting_is_an_agents_fault)
+{
+	peer_limit_greeting(fix.peer, 60000);
+	greet();
+	assert_int_equal(break_protocol(), ERR_PROTO);
+}
+
+TEST(without_a_limit_no_frame_is_an_agents_fault)
+{
+	fake_link_open(&fix.link);
+	assert_int_equal(break_protocol(), ERR_PROTO);
+}
+
 TEST_MAIN(setup, teardown)
