@@ -1,8 +1,4 @@
-#include "tests/unit/test.h"
-
-#include <sys/socket.h>
-
-#include <event2/event.h>
+#include "tests/unit/worker/two_ways.h"
 
 #include "common/conf.h"
 #include "worker/trial.h"
@@ -11,16 +7,11 @@
 
 /* An engine and a carrier that wait to be told what to answer. */
 static struct {
-	struct event_base *base;
 	struct conf *conf;
 	struct policy policy;
 	struct backend backend;
-	struct carrier carriers[2];
-	struct agent_delivery delivery;
 	struct door door;
 	struct link *link;
-	struct ways ways;
-	const struct way *first, *other;
 	struct trial *trial;
 
 	struct backend_spec spec;
@@ -31,9 +22,6 @@ static struct {
 	char removing[BACKEND_ID_MAX + 1];
 	unsigned int creates, forgets, expects;
 	bool open;
-
-	unsigned int told;
-	int rc;
 } fix;
 
 static struct backend_create *
@@ -163,27 +151,9 @@ static const struct agent_delivery_ops delivery_ops = {
     .name = "mount", .prepare = fix_deliver};
 
 static void
-wanted_cb(void *arg)
+on_wanted(void)
 {
-	(void)arg;
 	trial_start(fix.trial);
-}
-
-static void
-told_cb(int rc, const struct way *way, const struct err *why, void *arg)
-{
-	(void)way;
-	(void)why;
-	(void)arg;
-	fix.told++;
-	fix.rc = rc;
-}
-
-static void
-settle(void)
-{
-	for (int i = 0; i < 3; i++)
-		(void)event_base_loop(fix.base, EVLOOP_NONBLOCK);
 }
 
 static int
@@ -194,22 +164,17 @@ setup(void **state)
 
 	(void)state;
 	memset(&fix, 0, sizeof(fix));
-	fix.base = event_base_new();
+	two_ways_init(&carrier_ops[0], &carrier_ops[1], &delivery_ops);
+	two.on_wanted = on_wanted;
 	fix.conf = conf_new();
 	assert_int_equal(policy_init(&fix.policy, fix.conf, &e), 0);
 	fix.backend.ops = &backend_ops;
-	fix.delivery.ops = &delivery_ops;
-	fix.carriers[0].ops = &carrier_ops[0];
-	fix.carriers[1].ops = &carrier_ops[1];
-	ways_init(&fix.ways, fix.base, wanted_cb, NULL, NULL);
-	fix.first = ways_add(&fix.ways, &fix.carriers[0], &fix.delivery);
-	fix.other = ways_add(&fix.ways, &fix.carriers[1], &fix.delivery);
-	of.base = fix.base;
+	of.base = two.base;
 	of.backend = &fix.backend;
 	of.policy = &fix.policy;
-	of.ways = &fix.ways;
-	of.first = fix.first;
-	of.other = fix.other;
+	of.ways = &two.ways;
+	of.first = two.first;
+	of.other = two.other;
 	fix.trial = trial_new(&of);
 	return 0;
 }
@@ -218,11 +183,11 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	settle();
+	fixture_settle(two.base);
 	trial_free(fix.trial);
 	policy_clear(&fix.policy);
 	conf_free(fix.conf);
-	event_base_free(fix.base);
+	two_ways_clear();
 	return 0;
 }
 
@@ -268,8 +233,8 @@ removed(void)
 static void
 runs(void)
 {
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	created(0);
 	started(0, "");
 	inspected(true);
@@ -287,11 +252,11 @@ TEST(the_agent_comes_and_its_way_is_chosen_when_the_box_is_gone)
 	    0);
 	link_begin(fix.link, fds[0]);
 	assert_false(fix.open);
-	assert_null(fix.ways.chosen);
+	assert_null(two.ways.chosen);
 	removed();
-	assert_ptr_equal(fix.ways.chosen, fix.first);
-	assert_int_equal(fix.told, 1);
-	assert_int_equal(fix.rc, 0);
+	assert_ptr_equal(two.ways.chosen, two.first);
+	assert_int_equal(two.told, 1);
+	assert_int_equal(two.rc, 0);
 	assert_int_equal(fix.forgets, 2); /* by each way */
 	(void)close(fds[1]);
 }
@@ -307,62 +272,62 @@ TEST(its_box_is_none_of_the_servers)
 
 TEST(an_engine_that_does_not_see_the_directory_means_the_other_way)
 {
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	created(ERR_NOTFOUND);
-	assert_ptr_equal(fix.ways.chosen, fix.other);
-	assert_non_null(strstr(fix.ways.why, "does not see"));
+	assert_ptr_equal(two.ways.chosen, two.other);
+	assert_non_null(strstr(two.ways.why, "does not see"));
 	assert_false(fix.open);
 }
 
 TEST(an_engine_that_sees_another_directory_means_the_other_way)
 {
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	created(0);
 	started(ERR_BACKEND,
 	    "start: the engine answers 400: exec: \"/.mcp-sandbox/agent\": "
 	    "stat: no such file or directory");
 	removed();
-	assert_ptr_equal(fix.ways.chosen, fix.other);
+	assert_ptr_equal(two.ways.chosen, two.other);
 }
 
 TEST(a_box_that_ended_means_the_other_way_and_why)
 {
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	created(0);
 	started(0, "");
 	inspected(false);
 	removed();
-	assert_ptr_equal(fix.ways.chosen, fix.other);
-	assert_non_null(strstr(fix.ways.why, "ended"));
+	assert_ptr_equal(two.ways.chosen, two.other);
+	assert_non_null(strstr(two.ways.why, "ended"));
 }
 
 TEST(an_engine_that_cannot_now_is_no_answer)
 {
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	created(ERR_BACKEND);
-	assert_null(fix.ways.chosen);
-	assert_int_equal(fix.rc, ERR_BACKEND);
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	assert_null(two.ways.chosen);
+	assert_int_equal(two.rc, ERR_BACKEND);
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	assert_int_equal(fix.creates, 2);
 	created(ERR_NOTFOUND);
-	assert_int_equal(fix.told, 2);
+	assert_int_equal(two.told, 2);
 }
 
 TEST(one_of_an_earlier_start_gives_way)
 {
-	(void)ways_ask(&fix.ways, told_cb, NULL);
-	settle();
+	(void)two_ways_ask();
+	fixture_settle(two.base);
 	created(ERR_CONFLICT);
 	inspected(true);
 	removed();
 	assert_int_equal(fix.creates, 2);
 	created(ERR_NOTFOUND);
-	assert_ptr_equal(fix.ways.chosen, fix.other);
+	assert_ptr_equal(two.ways.chosen, two.other);
 }
 
 TEST(without_its_image_it_is_not_tried_unasked)
