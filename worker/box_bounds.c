@@ -11,12 +11,14 @@ struct box_bounds {
 	struct backend_handle handle;
 	uint64_t own_nano_cpus;
 	struct backend_bounds want;
-	bool is_asked; /* an answer is to come */
-	bool is_due;   /* want is newer than what was asked */
-	bool is_left;  /* freed when the answer has come */
+	bool is_asked;   /* an answer is to come */
+	bool is_due;     /* want is newer than what was asked */
+	bool is_left;    /* freed when the answer has come */
+	bool is_failing; /* and the log has it */
 	bool is_waiting;
 	TAILQ_ENTRY(box_bounds) link; /* while it waits */
 	struct timer *again;
+	uint32_t retry_ms; /* the next one */
 };
 
 static void bounds_ask(struct box_bounds *b);
@@ -45,6 +47,7 @@ box_bounds_new(struct event_base *base, struct backend *backend,
 	b->line = line;
 	b->name = xstrdup(name);
 	b->again = timer_new(base, again_cb, b);
+	b->retry_ms = BOX_BOUNDS_RETRY_MS;
 	return b;
 }
 
@@ -72,9 +75,33 @@ box_bounds_own(struct box_bounds *b, uint64_t nano_cpus)
 }
 
 static void
-asked_cb(int rc, const struct err *why, void *arg)
+tell_failure(struct box_bounds *b, const char *why)
 {
 	static struct log_limit limit;
+
+	if (b->is_failing)
+		log_debug("box %s: its share of the host is still not set: %s",
+		    b->name, why);
+	else
+		log_warn_limited(&limit,
+		    "box %s: its share of the host is not set, and tried "
+		    "again: %s",
+		    b->name, why);
+	b->is_failing = true;
+}
+
+static void
+retry(struct box_bounds *b)
+{
+	timer_set_ms(b->again, b->retry_ms);
+	b->retry_ms = b->retry_ms * 2 < BOX_BOUNDS_RETRY_MAX_MS ?
+	    b->retry_ms * 2 :
+	    BOX_BOUNDS_RETRY_MAX_MS;
+}
+
+static void
+asked_cb(int rc, const struct err *why, void *arg)
+{
 	struct box_bounds *b = arg;
 	struct box_bounds_line *line = b->line;
 
@@ -84,13 +111,12 @@ asked_cb(int rc, const struct err *why, void *arg)
 		box_bounds_free(b);
 	} else if (rc != 0) {
 		if (rc != ERR_WRONG_STATE)
-			log_warn_limited(&limit,
-			    "box %s: its share of the host is not set, and "
-			    "tried again: %s",
-			    b->name, why->msg);
-		timer_set_ms(b->again, BOX_BOUNDS_RETRY_MS);
-	} else if (b->is_due) {
-		bounds_ask(b);
+			tell_failure(b, why->msg);
+		retry(b);
+	} else {
+		b->is_failing = false;
+		if (b->is_due)
+			bounds_ask(b);
 	}
 	line_move(line);
 }
@@ -140,6 +166,7 @@ box_bounds_set(struct box_bounds *b, const struct backend_handle *h,
 	b->want = *want;
 	b->is_due = true;
 	timer_stop(b->again);
+	b->retry_ms = BOX_BOUNDS_RETRY_MS;
 	if (!b->is_asked && backend_can(b->backend, BACKEND_CAN_BOUND))
 		bounds_ask(b);
 }

@@ -3,11 +3,12 @@
  *
  * The front says it, the backend is asked to set it.  Of a box one request is
  * under way at a time; what is said meanwhile follows it, the last word only.
- * One that failed is asked again until it succeeds or the box is gone.  Of all
- * boxes BOX_BOUNDS_ASKED_MAX requests are under way, the others wait in line:
- * the front may say as much as it likes.
- * Where the backend has not BACKEND_CAN_BOUND, a box keeps what it was made
- * with.
+ * One that failed is asked again, ever more rarely, until it succeeds or the
+ * box is gone; the log has the first failure of a box as a warning, so that an
+ * engine that never does it is no line a second.  Of all boxes
+ * BOX_BOUNDS_ASKED_MAX requests are under way, the others wait in line: the
+ * front may say as much as it likes.  Where the backend has not
+ * BACKEND_CAN_BOUND, a box keeps what it was made with.
  */
 #ifndef WORKER_BOX_BOUNDS_H
 #define WORKER_BOX_BOUNDS_H
@@ -17,7 +18,8 @@
 #include "common/base.h"
 #include "worker/backend.h"
 
-#define BOX_BOUNDS_RETRY_MS 1000
+#define BOX_BOUNDS_RETRY_MS 1000 /* then twice as long each time */
+#define BOX_BOUNDS_RETRY_MAX_MS 60000
 #define BOX_BOUNDS_ASKED_MAX 8
 
 struct event_base;

@@ -187,3 +187,19 @@ def test_runs_survive_the_death_of_a_worker(server, client, sandbox):
     assert final["state"] == "completed"
     assert client.stdout_of(run) == "".join(
         f"{n}\n" for n in range(1, 1001)) * 2
+
+
+def test_a_share_that_gvisor_does_not_set_is_one_warning(build, gvisor):
+    """It is asked for again and again, as an engine may be busy."""
+    with serving(build, gvisor, env=gvisor.env | {
+            "SANDBOX_RUNTIME": "runsc", "CARRIER": "bridge", "WORKERS": "1",
+            "LOG_LEVEL": "debug"}) as server:
+        def told(what):
+            return [n for n in server.log if "box mcp-sbx-box-" in n and
+                    f"its share of the host is {what} set" in n]
+        client = server.client()
+        client.out("box", "true")
+        client.out("another", "true")  # each has a half from now on
+        wait_for(lambda: told("still not"), 30, "a second failure")
+        first, = told("not")
+        assert " warn " in first

@@ -1,5 +1,6 @@
 #include "tests/unit/worker/ground.h"
 
+#include "tests/unit/common/forked.h"
 #include "worker/box_bounds.h"
 
 /* What is asked of the backend for a box's bounds, and when. */
@@ -85,19 +86,45 @@ TEST(what_failed_is_asked_again_until_it_succeeds)
 {
 	begin(1000);
 	want(2, 100);
-	for (int i = 0; i < 2; i++) {
-		ground_done(&ground.shares, ERR_BACKEND);
-		assert_int_equal(ground.shares.n, 0);
-		while (!is_asked_again())
-			(void)event_base_loop(ground.base, EVLOOP_ONCE);
-		expect_asked(2, 100);
-	}
+	ground_done(&ground.shares, ERR_BACKEND);
+	assert_int_equal(ground.shares.n, 0);
+	while (!is_asked_again())
+		(void)event_base_loop(ground.base, EVLOOP_ONCE);
+	expect_asked(2, 100);
 	/* What is said now is not kept waiting for it. */
 	ground_done(&ground.shares, ERR_BACKEND);
 	want(4, 200);
 	expect_asked(4, 200);
 	ground_done(&ground.shares, 0);
 	box_bounds_free(bounds);
+}
+
+static void
+fail_and_mend(void)
+{
+	static const int results[] = {
+	    ERR_BACKEND, ERR_BACKEND, ERR_BACKEND, 0, ERR_BACKEND};
+
+	log_init("worker/0");
+	begin(1000);
+	for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+		want(2 + (uint32_t)i, 100);
+		ground_done(&ground.shares, results[i]);
+	}
+}
+
+TEST(a_box_that_goes_on_failing_is_one_warning)
+{
+	static const char line_of_it[] = "its share of the host is not set";
+	struct forked f;
+	const char *first, *second;
+
+	forked_run(&f, fail_and_mend);
+	first = strstr(f.text, line_of_it);
+	assert_non_null(first);
+	second = strstr(first + 1, line_of_it); /* it was well in between */
+	assert_non_null(second);
+	assert_null(strstr(second + 1, line_of_it));
 }
 
 TEST(an_answer_may_come_after_the_end)
