@@ -1,0 +1,3 @@
+"""An API server of Kubernetes whose Pods are containers of the local Docker
+engine: see README.md."""
+from .running import Running, running  # noqa: F401
