@@ -8,6 +8,7 @@
 #include "common/exit.h"
 #include "images/agent/caps.h"
 #include "images/agent/keeper.h"
+#include "images/agent/owners.h"
 #include "images/agent/raw.h"
 
 /* Of a signal set, as the kernel has it. */
@@ -25,12 +26,14 @@ command_fail(struct keeper_job *job, enum keeper_stage stage, long error)
 static void
 become_user(struct keeper_job *job)
 {
-	long id = job->user == RUNSPEC_USER_ROOT ? 0 : COMMAND_UID;
-	long rc;
+	long id = job->user == RUNSPEC_USER_ROOT ? 0 : OWNERS_SANDBOX_UID;
+	long rc = 0;
 
-	rc = RAW(SYS_setresgid, id, id, id, 0);
-	if (rc == 0)
-		rc = RAW(SYS_setresuid, id, id, id, 0);
+	if (owners_are_many()) {
+		rc = RAW(SYS_setresgid, id, id, id, 0);
+		if (rc == 0)
+			rc = RAW(SYS_setresuid, id, id, id, 0);
+	}
 	if (rc == 0)
 		rc = caps_apply(job->user);
 	if (rc != 0)

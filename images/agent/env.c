@@ -2,6 +2,7 @@
 
 #include "common/xmalloc.h"
 #include "images/agent/base_env.h"
+#include "images/agent/owners.h"
 
 static const char *
 home_of(enum runspec_user user)
@@ -10,8 +11,10 @@ home_of(enum runspec_user user)
 		return base_env_home();
 	if (user == RUNSPEC_USER_ROOT)
 		return "/root";
-	return access("/home/sandbox", F_OK) == 0 ? "/home/sandbox" :
-						    "/workspace";
+	/* Another user's home is none. */
+	return access("/home/sandbox", owners_are_many() ? F_OK : W_OK) == 0 ?
+	    "/home/sandbox" :
+	    "/workspace";
 }
 
 static const char *

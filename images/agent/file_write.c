@@ -16,7 +16,7 @@
 #include "common/fd.h"
 #include "common/uuid.h"
 #include "common/xmalloc.h"
-#include "images/agent/command.h"
+#include "images/agent/owners.h"
 #include "images/agent/resolve.h"
 
 /* The worker is granted more when it has used so much of its credit. */
@@ -31,7 +31,7 @@ struct file_write {
 	char *name;                   /* in dir */
 	char draft[WRITE_NAME_BYTES]; /* in dir, until it has that name */
 	mode_t mode;
-	uid_t owner;
+	enum runspec_user owner;
 	struct grant grant;
 };
 
@@ -104,7 +104,7 @@ on_data(struct chan *c, const struct frame_data *m, struct err *e)
 static int
 take_place(struct file_write *w)
 {
-	if (fchown(w->fd, w->owner, w->owner) == -1 ||
+	if (owners_give(w->fd, w->owner) == -1 ||
 	    fchmod(w->fd, w->mode) == -1 ||
 	    renameat(w->dir, w->draft, w->dir, w->name) == -1)
 		return errno;
@@ -185,6 +185,7 @@ file_write_on_open(
     struct files *f, const struct frame_open_write *m, struct err *e)
 {
 	struct file_write *w;
+	const char *lack;
 	int error, rc = files_claim(f, m->chan, e);
 
 	if (rc <= 0)
@@ -192,10 +193,13 @@ file_write_on_open(
 	w = xcalloc(1, sizeof(*w));
 	w->dir = w->fd = -1;
 	w->mode = (mode_t)m->mode;
-	w->owner = m->owner == FRAME_USER_ROOT ? 0 : COMMAND_UID;
-	error = write_open(w, m->root, &m->path);
+	w->owner = m->owner == FRAME_USER_ROOT ? RUNSPEC_USER_ROOT :
+						 RUNSPEC_USER_SANDBOX;
+	lack = owners_lack(w->owner);
+	error = lack != NULL ? EPERM : write_open(w, m->root, &m->path);
 	if (error != 0) {
-		mux_refuse(f->mux, m->chan, error, strerror(error));
+		mux_refuse(f->mux, m->chan, error,
+		    lack != NULL ? lack : strerror(error));
 		job_free(&w->job);
 		return 0;
 	}

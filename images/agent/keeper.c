@@ -27,6 +27,7 @@
 #include "common/msg/wire.h"
 #include "common/slice.h"
 #include "images/agent/command.h"
+#include "images/agent/owners.h"
 #include "images/agent/tree.h"
 
 #define KEEPER_STACK_BYTES 65536
@@ -500,7 +501,7 @@ keeper_init(struct keeper *k, int socket)
 	k->is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
 	/* Commands inherit these two. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
-	    setgroups(0, NULL) == -1)
+	    (owners_are_many() && setgroups(0, NULL) == -1))
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
 	if (socket != KEEPER_SOCKET_FD &&

@@ -1,7 +1,7 @@
 /*
  * keeper.h - the small process above each command
  *
- * A keeper is a forked copy of PID 1 (user 0, not dumpable) and the subreaper
+ * A keeper is a forked copy of PID 1 (its user, not dumpable) and the subreaper
  * of the commands it is given, one at a time.  For each job from its socket it
  * starts the command, waits for the command's end or for PID 1's order to kill,
  * kills and reaps all that is left of the tree, and writes one struct

@@ -3,7 +3,12 @@
  *
  *	agent [-k MASK] [-b BYTES] [-n INODES] [-l 0|1] [-q MS] [socket]
  *					terms.h says what they mean
- *	agent bridge			no init: see bridge_program.h
+ *
+ * and, no init, other programs in the same file:
+ *
+ *	agent bridge			bridge_program.h
+ *	agent install DIR		install_program.h
+ *	agent listen|reach|barred ...	probe_program.h
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +25,10 @@
 #include "images/agent/base_env.h"
 #include "images/agent/bridge_program.h"
 #include "images/agent/caps.h"
+#include "images/agent/install_program.h"
 #include "images/agent/oom.h"
 #include "images/agent/places.h"
+#include "images/agent/probe_program.h"
 #include "images/agent/say.h"
 #include "images/agent/terms.h"
 
@@ -75,6 +82,10 @@ main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "bridge") == 0)
 		return bridge_program_run();
+	if (argc == 3 && strcmp(argv[1], "install") == 0)
+		return install_program_run(argv[2]);
+	if (probe_program_is(argc, argv))
+		return probe_program_run(argc, argv);
 	log_init("agent");
 	if (terms_parse(&terms, argc, argv, &e) != 0)
 		fatal(EXIT_USAGE, "%s", e.msg);

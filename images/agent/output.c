@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#include "images/agent/command.h"
+#include "images/agent/owners.h"
 
 enum output_took {
 	TAKEN_SOME,
@@ -37,8 +37,9 @@ output_open(struct output *o, enum runspec_user user, int *write_end)
 	o->big = false;
 	o->deep = false;
 	/* so that /dev/stdout can be opened by name */
-	if (user == RUNSPEC_USER_SANDBOX)
-		(void)!fchown(o->fd, COMMAND_UID, COMMAND_UID);
+	if (user == RUNSPEC_USER_SANDBOX && owners_give(o->fd, user) == -1) {
+		/* then by its number alone */
+	}
 	/* Not the write end: the program must block. */
 	return fcntl(o->fd, F_SETFL, O_NONBLOCK) == -1 ? errno : 0;
 }

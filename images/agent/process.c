@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
+#include "images/agent/owners.h"
 
 enum process_state {
 	PROCESS_LIVE,
@@ -251,7 +252,7 @@ why_not(const struct runspec *spec)
 	if ((spec->commands[0].flags & (RUNSPEC_DENIED | RUNSPEC_NO_SECRET)) !=
 	    0)
 		return "the command is denied";
-	return NULL;
+	return owners_lack(spec->user);
 }
 
 int

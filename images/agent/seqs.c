@@ -30,6 +30,7 @@
 #include "common/xmalloc.h"
 #include "images/agent/oom.h"
 #include "images/agent/outlog.h"
+#include "images/agent/owners.h"
 #include "images/agent/say.h"
 #include "images/agent/specdir.h"
 
@@ -296,7 +297,8 @@ seq_begin_record(struct seq *q)
 	uplink_kick(q->uplink, &q->log.flow);
 }
 
-/* A command without a process: denied, or it lacks a secret or its files. */
+/* A command without a process: denied, or it lacks a secret, its files or its
+ * user. */
 static void
 seq_end_at_once(
     struct seq *q, enum runlog_reason reason, int exit_code, const char *text)
@@ -321,6 +323,11 @@ seq_begin_command(struct seq *q)
 	}
 	if ((c->flags & RUNSPEC_NO_SECRET) != 0) {
 		seq_end_at_once(q, RUNLOG_START_FAILED, EXIT_CANNOT, c->deny);
+		return;
+	}
+	if (owners_lack(q->spec.user) != NULL) {
+		seq_end_at_once(q, RUNLOG_START_FAILED, EXIT_CANNOT,
+		    owners_lack(q->spec.user));
 		return;
 	}
 	q->proc_spec = proc_spec_of(c, q->spec.user);
@@ -350,7 +357,7 @@ seq_start(struct seq *q)
 	struct err e;
 
 	outlog_put_plain(&q->log, RUNLOG_RUN_STARTED, 0);
-	q->has_dir = q->spec.nfiles > 0;
+	q->has_dir = q->spec.nfiles > 0 && owners_lack(q->spec.user) == NULL;
 	if (q->has_dir && specdir_make(&q->spec, &q->log.run, &e) != 0) {
 		/* Nothing else can work without the files. */
 		q->stop = RUNLOG_START_FAILED;

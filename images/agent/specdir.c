@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/fd.h"
-#include "images/agent/command.h"
+#include "images/agent/owners.h"
 
 #define SPECDIR_NAME_MAX (sizeof(RUNSPEC_DIR_PREFIX) + UUID_TEXT_LEN)
 
@@ -21,7 +21,8 @@ specdir_name(char out[SPECDIR_NAME_MAX], const struct uuid *run)
 }
 
 static int
-write_file(int dir, const struct runspec_file *f, uid_t owner, struct err *e)
+write_file(int dir, const struct runspec_file *f, enum runspec_user user,
+    struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
 
@@ -32,7 +33,7 @@ write_file(int dir, const struct runspec_file *f, uid_t owner, struct err *e)
 		    e, ERR_SYS, "file %s: %s", f->name, strerror(errno));
 	if (fd_write_all(fd, f->data, f->len, e) != 0)
 		return err_wrap(e, "file %s", f->name);
-	if (fchown(fd, owner, owner) == -1 ||
+	if (owners_give(fd, user) == -1 ||
 	    fchmod(fd, (mode_t)(f->mode & 0777)) == -1)
 		return err_set(
 		    e, ERR_SYS, "file %s: %s", f->name, strerror(errno));
@@ -43,7 +44,6 @@ int
 specdir_make(const struct runspec *spec, const struct uuid *run, struct err *e)
 {
 	AUTO(auto_close) int dir = -1;
-	uid_t owner = spec->user == RUNSPEC_USER_ROOT ? 0 : COMMAND_UID;
 	char name[SPECDIR_NAME_MAX];
 
 	specdir_name(name, run);
@@ -55,9 +55,9 @@ specdir_make(const struct runspec *spec, const struct uuid *run, struct err *e)
 		return err_set(
 		    e, ERR_SYS, "open %s: %s", name, strerror(errno));
 	for (uint32_t i = 0; i < spec->nfiles; i++)
-		if (write_file(dir, &spec->files[i], owner, e) != 0)
+		if (write_file(dir, &spec->files[i], spec->user, e) != 0)
 			return e->code;
-	if (fchown(dir, owner, owner) == -1)
+	if (owners_give(dir, spec->user) == -1)
 		return err_set(
 		    e, ERR_SYS, "chown %s: %s", name, strerror(errno));
 	return 0;

@@ -6,6 +6,7 @@ and what links is "agent bridge", started in the sandbox from outside.
 import os
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -24,7 +25,7 @@ assert CARRIER in ("unix", "bridge")
 # nothing on the machine is changed, and becomes the agent.
 ROOT_SCRIPT = """
 set -e
-share=$1 root=$2 cgroup=$3 hidden=$4 options=$5
+share=$1 root=$2 cgroup=$3 hidden=$4 options=$5 user=$6
 mount -t tmpfs -o mode=755 none "$root"
 for d in bin sbin lib lib32 lib64 libx32; do
     if [ -L "/$d" ]; then cp -P "/$d" "$root/$d"
@@ -44,6 +45,15 @@ mount --bind "$share" "$root/.mcp-sandbox"
 for d in tmp workspace artifacts; do mount -t tmpfs none "$root/$d"; done
 chmod 1777 "$root/tmp"
 chown 1000:1000 "$root/workspace" "$root/artifacts"
+# what the container gives its first process
+set -- --inh-caps=-all --bounding-set=-all,+setuid,+setgid,+chown,+fowner,\
++dac_override,+kill,+setpcap
+if [ -n "$user" ]; then
+    chown 0:0 "$root/workspace" "$root/artifacts"
+    chmod 777 "$root/workspace" "$root/artifacts"
+    set -- "--reuid=$user" "--regid=$user" --groups=4321 --inh-caps=-all \
+        --bounding-set=-all --no-new-privs
+fi
 if [ -n "$hidden" ]; then mount --bind /dev/null "$root$hidden"; fi
 if [ -n "$cgroup" ]; then
     mkdir -p "$root/sys/fs/cgroup"
@@ -54,10 +64,7 @@ if [ -n "$cgroup" ]; then
         mount --bind "$cgroup" "$root/sys/fs/cgroup/memory"
     fi
 fi
-# the capabilities that the container gives its first process
-exec chroot "$root" setpriv --inh-caps=-all --bounding-set=-all,+setuid,\
-+setgid,+chown,+fowner,+dac_override,+kill,+setpcap \
-    /.mcp-sandbox/agent $options
+exec chroot "$root" setpriv "$@" /.mcp-sandbox/agent $options
 """
 
 
@@ -549,15 +556,15 @@ class Sandbox:
     """The agent as PID 1 of its own namespace, and its host."""
 
     def __init__(self, agent, cgroup="", accept=True, hidden="", env=None,
-                 carrier=CARRIER, options=""):
+                 carrier=CARRIER, options="", user=""):
         self.dir = tempfile.mkdtemp(prefix="sandbox-")
         share = os.path.join(self.dir, "share")
         root = os.path.join(self.dir, "root")
         os.mkdir(share, 0o755)
         os.mkdir(root)
         os.chmod(self.dir, 0o755)
-        shutil.copy(agent, os.path.join(share, "agent"))
-        os.chmod(os.path.join(share, "agent"), 0o755)
+        subprocess.run([agent, "install", share], check=True)
+        self.user = user
         self.bridges = []
         self.is_bridged = carrier == "bridge"
         more = []
@@ -570,7 +577,7 @@ class Sandbox:
         self.child = subprocess.Popen(
             ["unshare", "--pid", "--fork", "--mount-proc", *more,
              "--mount", "--kill-child", "sh", "-c", ROOT_SCRIPT, "sh",
-             share, root, cgroup, hidden, options],
+             share, root, cgroup, hidden, options, user],
             stdin=subprocess.DEVNULL,
             env={"PATH": os.environ["PATH"], **(env or {})})
         if self.is_bridged or not accept:
@@ -580,9 +587,11 @@ class Sandbox:
 
     def enter(self, command, **more):
         """Start it in the sandbox as an engine's exec does: from outside."""
+        who = ([f"--setuid={self.user}", f"--setgid={self.user}"]
+               if self.user else [])
         return subprocess.Popen(
             ["nsenter", f"--target={self.pid}", "--pid", "--mount", "--net",
-             "--root", "--", *command], **more)
+             "--root", *who, "--", *command], **more)
 
     def start_bridge(self, **more):
         for bridge in self.bridges:
@@ -702,6 +711,9 @@ class Sandbox:
         wait_until(lambda: self.will_sleep_ms() >= ms, "the agent sleeps")
 
     def close(self):
+        if self.user and self.is_agent_running():
+            # that its parent dies it does not hear: its user was changed
+            os.kill(self.pid, signal.SIGKILL)
         self.child.kill()
         self.child.wait()
         if self.host.conn:
