@@ -376,11 +376,12 @@ conf_nearest(const char *name, const char *(*key_at)(size_t i), size_t nkeys)
 static bool
 conf_is_foreign(const char *name)
 {
-	static const char *const names[] = {"DEBUG_UI_ENABLED",
-	    "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "KUBECONFIG",
-	    "POD_NAMESPACE"};
+	static const char *const names[] = {
+	    "DEBUG_UI_ENABLED", "POD_NAMESPACE"};
 	static const char *const beginnings[] = {"KUBERNETES_", "K8S_"};
 
+	if (conf_find(name) != NULL)
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

@@ -44,7 +44,7 @@ def check_conf_value(k):
         return f"{k.min} to {k.max}"
     need(not k.min and not k.max, f"{k.key}: only an int has min and max")
     if k.type == "enum":
-        need(re.fullmatch(r"[a-z0-9_-]+(,[a-z0-9_-]+)*", k.items),
+        need(re.fullmatch(r"[A-Za-z0-9_-]+(,[A-Za-z0-9_-]+)*", k.items),
              f"{k.key}: want enum:a,b,c")
         need(k.default in k.items.split(","),
              f"{k.key}: default {k.default} is none of {k.items}")

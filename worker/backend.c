@@ -17,6 +17,8 @@ backend_why_ended(const struct backend_container *c, char *why, size_t size)
 	if (c->removing)
 		(void)snprintf(
 		    why, size, "its container was removed from outside");
+	else if (c->report != NULL && c->report->ended[0] != '\0')
+		(void)snprintf(why, size, "%s", c->report->ended);
 	else if (c->oom_killed)
 		(void)snprintf(why, size, "out of memory");
 	else if (c->exit_code == EXIT_ABANDONED)

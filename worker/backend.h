@@ -88,6 +88,7 @@ struct box_identity {
 };
 
 #define BACKEND_TEXT_MAX 255
+#define BACKEND_ENDED_MAX 300
 #define BACKEND_ISOLATION_MAX 6000
 
 /* What else an inspection shows of a box of ours: for a person, or for a
@@ -98,6 +99,8 @@ struct backend_report {
 	char image[BACKEND_TEXT_MAX + 1];
 	uint32_t generation;
 	int64_t finished_ms; /* 0: it never ran, or runs; or INT64_MAX */
+	/* Who ended it from outside and why; "": nobody, or not known. */
+	char ended[BACKEND_ENDED_MAX + 1];
 	char isolation[BACKEND_ISOLATION_MAX + 1]; /* JSON (isolation.h) */
 };
 
@@ -145,8 +148,9 @@ backend_is_box(const struct backend_container *c, const struct box_identity *id)
 	return c->is_ours && uuid_is_equal(&c->identity.uuid, &id->uuid) &&
 	    strcmp(c->identity.tenant, id->tenant) == 0;
 }
-/* backend_why_ended - of one that does not run any more, for a client; 128
- * bytes are enough */
+/* backend_why_ended - of one that does not run any more, for a client;
+ * BACKEND_WHY_MAX bytes are enough */
+#define BACKEND_WHY_MAX (BACKEND_ENDED_MAX + 1)
 void backend_why_ended(
     const struct backend_container *c, char *why, size_t size);
 
@@ -263,6 +267,10 @@ struct backend_ops {
 	void (*abandon)(struct backend *b, struct backend_create *c);
 	void (*start)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
+	/* A start that is under way is not wanted any more: its cb comes soon,
+	 * with ERR_BACKEND; the box is left.  NULL: starts are short. */
+	void (*start_abandon)(
+	    struct backend *b, const struct backend_handle *h);
 	/* ERR_NOTFOUND: the engine knows none; ERR_BACKEND: it did not say. */
 	void (*inspect)(struct backend *b, const struct backend_handle *h,
 	    backend_container_cb cb, void *arg);
@@ -324,6 +332,7 @@ struct backend_runtime {
  * not say. */
 struct backend_facts {
 	char where[BACKEND_PATH_MAX]; /* a socket's path, or a URL */
+	bool is_cluster; /* of what its nodes are it says nothing */
 	bool is_remote, has_tls;
 	/* When its certificate ends, the authority's and ours; 0: none. */
 	int64_t peer_ends_ms, ca_ends_ms, own_ends_ms;

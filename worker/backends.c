@@ -4,6 +4,7 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "worker/docker/docker.h"
+#include "worker/kubernetes/kubernetes.h"
 
 /* A row here is a word of SANDBOX_BACKEND in schema/config.txt. */
 static const struct backend_kind {
@@ -12,7 +13,8 @@ static const struct backend_kind {
 	    struct backend **out, struct err *e);
 	int (*ask_facts)(
 	    const struct conf *conf, struct backend_facts *out, struct err *e);
-} kinds[] = {{"docker", docker_open, docker_ask_facts}};
+} kinds[] = {{"docker", docker_open, docker_ask_facts},
+    {"kubernetes", kubernetes_open, kubernetes_ask_facts}};
 
 /* Other words than these, the configuration refuses. */
 static const struct backend_kind *

@@ -338,7 +338,7 @@ lose(struct box *b, const char *why)
 static void
 lose_container(struct box *b, const struct backend_container *c)
 {
-	char why[128];
+	char why[BACKEND_WHY_MAX];
 
 	backend_why_ended(c, why, sizeof(why));
 	lose(b, why);

@@ -490,4 +490,6 @@ opening_abandon(struct box_opening *o)
 	o->abandoned = true; /* seen when the backend answers */
 	if (o->create != NULL)
 		b->ops->abandon(b, o->create);
+	else if (o->stage == OPENING_START && b->ops->start_abandon != NULL)
+		b->ops->start_abandon(b, &o->handle);
 }

@@ -191,7 +191,7 @@ inspected_cb(
     int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct trial *t = arg;
-	char text[WAYS_WHY_MAX], ended[128];
+	char text[WAYS_WHY_MAX], ended[BACKEND_WHY_MAX];
 
 	if (rc != 0) {
 		fail(t, rc, why);
@@ -200,7 +200,8 @@ inspected_cb(
 	if (!c->running) {
 		backend_why_ended(c, ended, sizeof(ended));
 		(void)snprintf(text, sizeof(text),
-		    "tried: an agent out of a directory of this host ended: %s",
+		    "tried: an agent out of a directory of this host ended: "
+		    "%.200s",
 		    ended);
 		choose(t, t->of.other, text);
 		return;

@@ -184,7 +184,7 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 		.identifier = m->identifier, .generation = m->generation}};
 
 	if (!policy_is_name(m->name) ||
-	    (m->container_id[0] != '\0' && !policy_is_id(m->container_id)))
+	    (m->container_id[0] != '\0' && !policy_is_name(m->container_id)))
 		return err_set(e, ERR_PROTO, "no good name or id");
 	if (!policy_is_tenant(m->tenant_name))
 		return err_set(e, ERR_PROTO, "no tenant name");

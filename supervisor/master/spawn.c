@@ -195,8 +195,10 @@ tie_to_parent(pid_t parent, struct err *e)
 static bool
 env_is_kept(const char *entry)
 {
+	/* The API server's address is there alone in a Pod. */
 	static const char *const kept[] = {
-	    "TZ=", "XDG_RUNTIME_DIR=", "MCP_SANDBOXD_"};
+	    "TZ=", "XDG_RUNTIME_DIR=", "KUBERNETES_SERVICE_HOST=",
+	    "KUBERNETES_SERVICE_PORT=", "MCP_SANDBOXD_"};
 
 	/* Of the bridge (stdio_command.h), and a secret. */
 	if (strncmp(entry, "MCP_SANDBOXD_TOKEN", 18) == 0)

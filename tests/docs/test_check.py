@@ -62,6 +62,23 @@ def whole(words, folder):
         if f.startswith("test_") and f.endswith(".py"))
 
 
+def test_check_and_more_run_each_test_by_the_bridge_once_at_most(
+        run, tmp_path):
+    """A file is left out by its name alone: a new one is run."""
+    check, more = jobs(run, tmp_path), jobs(run, tmp_path, more=True)
+    for suite, tests in run.ON_BRIDGE.items():
+        folder, left_out = os.path.join("tests", suite), \
+            {os.path.join("tests", suite, f) for f in run.NOT_ON_BRIDGE[suite]}
+        tests = [os.path.join(folder, test) for test in tests]
+        assert words_of(check, f"bridge: {suite}", "sanitizers") == tests
+        words = words_of(more, f"bridge: {suite}", "gcc")
+        assert {f"--deselect={test}" for test in tests} == {
+            w for w in words if "=" in w}
+        files = [w for w in words if "=" not in w]
+        assert not left_out & set(files)
+        assert whole([*files, *left_out], folder)
+
+
 def test_check_and_more_run_every_lint_once(run, tmp_path):
     lints = [name for more in (False, True)
              for name in jobs(run, tmp_path, more=more) if "lint " in name]
@@ -84,6 +101,11 @@ def test_what_no_chosen_suite_needs_is_not_made(run, tmp_path):
     found = jobs(run, tmp_path, "tests/docs/test_check.py")
     assert set(found) == {"build clang, sanitizers", "clients: packages",
                           "docs (sanitizers)"}
+
+
+def test_the_cluster_has_its_packages(run, tmp_path):
+    found = jobs(run, tmp_path, "tests/cluster/test_cluster.py")
+    assert {"cluster: packages", "cluster (sanitizers)"} <= set(found)
 
 
 def test_a_file_is_meant_from_where_the_caller_is(run, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from troubles import codes, covers, explained_codes, explained_texts, said
 NOT_OURS = ("systemctl …", "usermod …", "docker …", "mcp-sandboxd --help",
             "Content-Type: …", "Accept: …", "Authorization: …",
             "make install", "GET /", "DELETE /mcp…", "journalctl -u",
-            "sandboxctl …")
+            "sandboxctl …", "kubectl …")
 
 
 @pytest.mark.parametrize("kind", codes())

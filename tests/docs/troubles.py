@@ -23,7 +23,8 @@ SAYING = {
         "supervisor/stdio/*.c", "common/envoy.c",
         "common/engine_host.c",
         "common/outside.c", "common/tenant_lines.c", "common/weburl.c",
-        "worker/docker/*.c", "worker/link/*.c", "common/runtimes.c"),
+        "worker/docker/*.c", "worker/kubernetes/*.c", "worker/link/*.c",
+        "common/runtimes.c"),
     "note": ("worker/copy.c",),
     "copy_stop": ("worker/copy.c",),
     "front_mcp_error": ("supervisor/front/mcp_endpoint.c",),
@@ -64,6 +65,8 @@ INTERNAL = {
     "worker/link/link.c": "told as a lost sandbox",
 }
 INTERNAL_TEXTS = (
+    "no event base",
+    "a path or header for the API server has a blank or a control character",
     "no such task",
     "there is no stream for this batch",
     "tool … has no definition", "…: its name must be …",

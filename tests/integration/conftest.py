@@ -2,13 +2,17 @@
 
 Environment (set by ./bootstrap check): MCP_SANDBOXD_BUILD (directory of the
 programs), DOCKER_HOST, SANDBOX_IMAGE, NODE_CLIENTS;
-SANDBOX_CARRIER: unix, or bridge, where tests with the mark unix are left out.
+SANDBOX_CARRIER: unix, or bridge, where tests with the mark unix are left out;
+SANDBOX_BACKEND: docker, or kubernetes, where these, those with the mark docker
+and all that ask the engine by themselves are left out, and the sandboxes are
+Pods of tests/cluster.
 
 server, client and sandbox are of one server that all tests share.  A test that
 harms it, or wants settings, has the mark own: @pytest.mark.own(KEY=value); then
 they are of a server of its own.  A module's mark holds for its tests, whose
 settings come on top.
 """
+import inspect
 import itertools
 import os
 import pathlib
@@ -20,9 +24,10 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
+from clusters import pod_cluster  # noqa: E402
 from receiver import Receiver  # noqa: E402
 from server import (  # noqa: E402
-    CARRIER, Engine, Program, Server, harm, serving)
+    BACKEND, CARRIER, Engine, Program, Server, harm, serving)
 from tenants import Tokens  # noqa: E402
 
 names = itertools.count(1)
@@ -32,12 +37,22 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "own(**settings): a server of its own")
     config.addinivalue_line(
         "markers", "unix(why): of the carrier of that name alone")
+    config.addinivalue_line(
+        "markers", "docker(why): of the backend of that name alone")
+
+
+def is_left_out(item):
+    """Of another carrier or backend than the one that is tested."""
+    if CARRIER != "unix" and item.get_closest_marker("unix"):
+        return True
+    return BACKEND != "docker" and bool(
+        item.get_closest_marker("docker") or
+        "engine" in inspect.signature(item.function).parameters)
 
 
 def pytest_collection_modifyitems(config, items):
     """What is of another carrier is not a test of this one."""
-    left = [] if CARRIER == "unix" else \
-        [i for i in items if i.get_closest_marker("unix")]
+    left = [i for i in items if is_left_out(i)]
     if left:
         items[:] = [i for i in items if i not in left]
         config.hook.pytest_deselected(items=left)
@@ -55,6 +70,18 @@ def engine():
     host = os.environ.get("DOCKER_HOST")
     assert host, "DOCKER_HOST is not set: run ./bootstrap check"
     return Engine(host)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tested_cluster(request):
+    """Where the sandboxes of all tests are Pods."""
+    if BACKEND != "kubernetes":
+        yield None
+        return
+    with pod_cluster(*map(request.getfixturevalue, ("engine", "build"))) as c:
+        os.environ.update(c.settings())
+        Server.tidy = staticmethod(c.remove_pods)
+        yield c
 
 
 @pytest.fixture(scope="session")

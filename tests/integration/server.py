@@ -127,8 +127,11 @@ def users(build):
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-# How agents are reached on which the tests are run: unix or bridge.
-CARRIER = os.environ.get("SANDBOX_CARRIER", "unix")
+# What the sandboxes are that the tests are run on, and how their agents are
+# reached: unix or bridge.
+BACKEND = os.environ.get("SANDBOX_BACKEND", "docker")
+CARRIER = "bridge" if BACKEND == "kubernetes" else \
+    os.environ.get("SANDBOX_CARRIER", "unix")
 
 
 def carrier():
@@ -142,7 +145,9 @@ def carrier():
 def passed_on(**more):
     """The environment of a program of ours: what of this one's it needs."""
     keep = ("PATH", "DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS",
-            "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME")
+            "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME", *(
+                ("SANDBOX_BACKEND", "KUBECONFIG", "KUBERNETES_AGENT_IMAGE",
+                 "KUBERNETES_PULL_POLICY") if BACKEND == "kubernetes" else ()))
     return {k: os.environ[k] for k in keep if k in os.environ} | \
         carrier() | more
 
@@ -195,6 +200,7 @@ class Server:
 
     count = 0
     prefix = ()  # words that run the program
+    tidy = None  # takes away what is left of a server's Pods
 
     def __init__(self, build, env=None, args=(), wait=True):
         Server.count += 1
@@ -429,6 +435,8 @@ class Server:
         finally:
             if self.proc.poll() is None:
                 self.proc.kill()
+            if Server.tidy is not None:
+                Server.tidy(self)
             if engine is not None:
                 for c in engine.containers(self.instance):
                     engine.request(

@@ -101,22 +101,26 @@ def test_at_level_debug_each_command_has_two_lines(server, client):
 # ---- an agent that is none of ours
 
 FLOOD = 100000
-# It greets, answers pings, and says far more than it may.
+# It greets, answers pings, and says far more than it may; where the carrier
+# is the bridge, as the program that is started for a link.
 FAKE_AGENT = """#!/usr/bin/env python3
-import socket, struct, threading, time
-s = socket.socket(socket.AF_UNIX)
-while s.connect_ex("/.mcp-sandbox/sock") != 0:
-    time.sleep(0.005)
+import socket, struct, sys, threading, time
+up, down = sys.stdout.buffer, sys.stdin.buffer
+if sys.argv[1:] != ["bridge"]:
+    s = socket.socket(socket.AF_UNIX)
+    while s.connect_ex("/.mcp-sandbox/sock") != 0:
+        time.sleep(0.005)
+    up, down = s.makefile("wb"), s.makefile("rb")
 lock = threading.Lock()
 def send(data):
     with lock:
-        s.sendall(data)
+        up.write(data)
+        up.flush()
 send({hello!r})
-f = s.makefile("rb")
 def answer():
-    while (head := f.read(8)):
+    while (head := down.read(8)):
         size, number, _ = struct.unpack("<IHH", head)
-        body = f.read(size - 4)
+        body = down.read(size - 4)
         if number == {ping}:
             send(struct.pack("<IHH", 16, {pong}, 0) + body + bytes(4))
 threading.Thread(target=answer, daemon=True).start()

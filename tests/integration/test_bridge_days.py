@@ -9,6 +9,8 @@ import pytest
 import bridge_engine as days
 from client import python, stdout, wait_for
 
+pytestmark = pytest.mark.docker("of its engine")
+
 LINES = 3000
 # A first part at once; the rest comes while something happens.
 PRINTER = ("import sys, time\n"
@@ -222,7 +224,8 @@ def test_a_box_restarted_by_hand_is_lost_and_replaced(
     client.wait_output(run)
     box = box_of(engine, server)
     status, said = engine.request("POST", f"/containers/{box}/{step}")
-    assert status == 204, said
+    # Between the engine's stop and its start the server may be faster.
+    assert status in (204, 404) or b"removal" in said, said
     final = client.wait_end(run)
     assert (final["state"], final["end_reason"]) == \
         ("failed", "sandbox_lost"), final

@@ -7,6 +7,8 @@ import tempfile
 
 import pytest
 
+pytestmark = pytest.mark.docker("of its engine")
+
 
 @pytest.fixture
 def doctor(program):

@@ -12,6 +12,18 @@ import pytest
 from client import wait_for
 from server import UnixConnection, write
 
+pytestmark = pytest.mark.docker("of its engine")
+
+
+def pump(read, conn, *ends):
+    """What read gives goes to conn; the end of either is that of all."""
+    with contextlib.suppress(OSError):
+        while (data := read(65536)):
+            conn.sendall(data)
+    for end in (conn, *ends):
+        with contextlib.suppress(OSError):  # it is closed already
+            end.shutdown(socket.SHUT_RDWR)
+
 
 class Stand:
     """The engine's socket at a path of ours, with another version: calls that
@@ -64,20 +76,43 @@ class Stand:
             conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
             f.read(1)
             return False
+        if "upgrade" in head:
+            self.hand_over(conn, f, path, body)
+            return False
         status, data = self.answer(method, path, body, head)
         conn.sendall(f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}"
                      "\r\n\r\n".encode() + data)
         return True
 
-    def answer(self, method, path, body, head):
+    def hand_over(self, conn, f, path, body):
+        """The streams of a program in a sandbox."""
+        _, path = self.translate(path)
+        with socket.socket(socket.AF_UNIX) as far:
+            far.connect(self.engine.path)
+            far.sendall((f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
+                         "Connection: Upgrade\r\nUpgrade: tcp\r\n"
+                         "Content-Type: application/json\r\n"
+                         f"Content-Length: {len(body)}\r\n\r\n"
+                         ).encode() + body)
+            up = threading.Thread(target=pump, args=(far.recv, conn, far))
+            up.start()
+            pump(f.read1, far, conn)
+            up.join()
+
+    def translate(self, path):
+        """(version in it or None, the path at the engine)"""
         found = re.match(r"/v1\.(\d+)/", path)
-        if found:
-            self.spoken.add(found[1])
-            if int(found[1]) < int(self.oldest[2:]):
-                return 400, json.dumps({"message": (
-                    f"client version 1.{found[1]} is too old. Minimum "
-                    f"supported API version is {self.oldest}")}).encode()
-            path = path.replace(found[0], "/v1.41/")
+        if not found:
+            return None, path
+        self.spoken.add(found[1])
+        return found[1], path.replace(found[0], "/v1.41/")
+
+    def answer(self, method, path, body, head):
+        version, path = self.translate(path)
+        if version and int(version) < int(self.oldest[2:]):
+            return 400, json.dumps({"message": (
+                f"client version 1.{version} is too old. Minimum "
+                f"supported API version is {self.oldest}")}).encode()
         conn = UnixConnection(self.engine.path)
         conn.request(method, path, body=body or None, headers={
             "Content-Type": head.get("content-type", "application/json")})

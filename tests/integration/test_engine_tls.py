@@ -17,6 +17,8 @@ from client import wait_for
 from engines import Certificates, dockerd
 from server import Server, proc_status
 
+pytestmark = pytest.mark.docker("of its engine")
+
 
 @pytest.fixture(scope="module")
 def certificates():

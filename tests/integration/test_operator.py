@@ -178,8 +178,8 @@ def test_health_is_an_exit_status(make_server):
     assert server.ctl("health") == "status: ready\n"
     lost = make_server(env={"DOCKER_HOST": "unix:///no/such.sock"},
                        wait="port")
-    lost.wait_log("supervisor", "ready")
-    assert "no/such.sock" in lost.ctl.refuses("health")
+    wait_for(lambda: "no/such.sock" in lost.ctl.refuses("health"), 30,
+             "the engine's name")
     lost.stop()
     assert "admin.sock" in lost.ctl.refuses("health")
 

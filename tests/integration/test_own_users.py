@@ -6,6 +6,8 @@ import pytest
 from engines import Podman, started
 from server import serving, write
 
+pytestmark = pytest.mark.docker("of its engine")
+
 FIRST, COUNT = 300000, 1000000
 # Podman takes the ranges of the user "containers": here it has one, whatever
 # the machine's own files say.

@@ -10,6 +10,8 @@ from client import wait_for
 from engines import podman
 from server import serving
 
+pytestmark = pytest.mark.docker("of its engine")
+
 SETTINGS = {"WORKERS": "1", "DEFAULT_MEMORY_MB": "128", "SANDBOX_TMP_MB": "16"}
 
 

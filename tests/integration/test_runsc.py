@@ -12,6 +12,8 @@ from client import wait_for
 from engines import dockerd
 from server import serving, write
 
+pytestmark = pytest.mark.docker("of its engine")
+
 # As on a machine without KVM; without a network; and where the shim's control
 # group may not be divided.
 WRAPPER = """#!/bin/sh

@@ -34,7 +34,7 @@ trap 'rm -rf "$work"' EXIT
 	links mcp-sandboxd-front \
 	    'libevent_(core|extra|openssl|pthreads)-2.1|libjansson|libsqlite3|libseccomp|libcrypto|libssl|libtre|libz|libm'
 	links mcp-sandboxd-worker \
-	    'libevent_core-2.1|libjansson|libcurl|libseccomp|libcrypto'
+	    'libevent_core-2.1|libjansson|libcurl|libseccomp|libssl|libcrypto|libwslay|libyaml-0'
 	links mcp-sandboxd-keys \
 	    'libevent_core-2.1|libjansson|libcurl|libseccomp'
 	links mcp-sandboxd-courier 'libevent_core-2.1|libcurl|libseccomp'

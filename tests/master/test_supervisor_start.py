@@ -87,6 +87,9 @@ def test_children_inherit_nothing_but_their_channel(make):
     leak = os.open("/dev/null", os.O_RDONLY)
     s = make(env={"SECRET_TOKEN": "x", "TZ": "UTC", "HOME": "/root",
                   "LD_LIBRARY_PATH": "/nowhere", "XDG_RUNTIME_DIR": "/run/x",
+                  "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+                  "KUBERNETES_SERVICE_PORT": "443",
+                  "KUBERNETES_SERVICE_PORT_HTTPS": "443",
                   "GLIBC_TUNABLES": "glibc.malloc.check=3"},
              pass_fds=(leak,))
     os.close(leak)
@@ -94,7 +97,8 @@ def test_children_inherit_nothing_but_their_channel(make):
     for role in ("front", "worker-0", "worker-1"):
         assert s.events(role, "fds")[0][3] == "0 1 2 3"
         names = {e[3].split("=")[0] for e in s.events(role, "env")}
-        assert names == {"TZ", "XDG_RUNTIME_DIR", "MCP_SANDBOXD_TEST_DIR"}
+        assert names == {"TZ", "XDG_RUNTIME_DIR", "KUBERNETES_SERVICE_HOST",
+                         "KUBERNETES_SERVICE_PORT", "MCP_SANDBOXD_TEST_DIR"}
         said = {e[2]: e[3] for e in s.events(role)}
         assert said["umask"] == "077"
         assert said["term"] == "open"

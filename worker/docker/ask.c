@@ -4,62 +4,30 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/metric.h"
 #include "worker/docker/owner.h"
+#include "worker/operation.h"
 
 /* ---- which kind of request a path is, for metrics */
 
-/* As the values of the label "operation" stand in schema/metrics.txt. */
-enum operation {
-	OPERATION_INFO,
-	OPERATION_EVENTS,
-	OPERATION_LIST,
-	OPERATION_INSPECT,
-	OPERATION_CREATE,
-	OPERATION_START,
-	OPERATION_STOP,
-	OPERATION_REMOVE,
-	OPERATION_UPDATE,
-	OPERATION_EXEC,
-	OPERATION_IMAGE,
-	OPERATION_BUILD,
-	OPERATION_OTHER
+/* Of paths behind their version. */
+static const struct operation_shape shapes[] = {
+    {"GET", "/info", "", NULL, OPERATION_INFO},
+    {"GET", "/version", "", NULL, OPERATION_INFO},
+    {"GET", "/_ping", "", NULL, OPERATION_INFO},
+    {"GET", "/events", "", NULL, OPERATION_EVENTS},
+    {"GET", "/containers/json", "", NULL, OPERATION_LIST},
+    {"GET", "/containers/", "/json", NULL, OPERATION_INSPECT},
+    {"POST", "/containers/create", "", NULL, OPERATION_CREATE},
+    {"POST", "/containers/", "/start", NULL, OPERATION_START},
+    {"POST", "/containers/", "/stop", NULL, OPERATION_STOP},
+    {"POST", "/containers/", "/update", NULL, OPERATION_UPDATE},
+    {"POST", "/containers/", "/exec", NULL, OPERATION_EXEC},
+    {"POST", "/exec/", "/start", NULL, OPERATION_EXEC},
+    {"DELETE", "/containers/", "", NULL, OPERATION_REMOVE},
+    {"GET", "/images/", "", NULL, OPERATION_IMAGE},
+    {"POST", "/images/", "", NULL, OPERATION_IMAGE},
+    {"POST", "/build", "", NULL, OPERATION_BUILD},
 };
-
-/* A tail of "" is any; the first that fits counts. */
-static const struct shape {
-	const char *method;
-	const char *head; /* of the path, behind its version */
-	const char *tail; /* of the path, before the query */
-	enum operation operation;
-} shapes[] = {
-    {"GET", "/info", "", OPERATION_INFO},
-    {"GET", "/version", "", OPERATION_INFO},
-    {"GET", "/_ping", "", OPERATION_INFO},
-    {"GET", "/events", "", OPERATION_EVENTS},
-    {"GET", "/containers/json", "", OPERATION_LIST},
-    {"GET", "/containers/", "/json", OPERATION_INSPECT},
-    {"POST", "/containers/create", "", OPERATION_CREATE},
-    {"POST", "/containers/", "/start", OPERATION_START},
-    {"POST", "/containers/", "/stop", OPERATION_STOP},
-    {"POST", "/containers/", "/update", OPERATION_UPDATE},
-    {"POST", "/containers/", "/exec", OPERATION_EXEC},
-    {"POST", "/exec/", "/start", OPERATION_EXEC},
-    {"DELETE", "/containers/", "", OPERATION_REMOVE},
-    {"GET", "/images/", "", OPERATION_IMAGE},
-    {"POST", "/images/", "", OPERATION_IMAGE},
-    {"POST", "/build", "", OPERATION_BUILD},
-};
-
-/* In the order of the label "code". */
-static const long statuses[] = {
-    101, 200, 201, 204, 304, 400, 403, 404, 409, 500, 503};
-#define CODE_OTHER ARRAY_LEN(statuses)
-#define CODES (ARRAY_LEN(statuses) + 2)
-
-_Static_assert(
-    METRIC_ENGINE_REQUESTS_TOTAL_CELLS == (OPERATION_OTHER + 1) * CODES,
-    "the labels are as operations and codes are here");
 
 /* "/v1.41/info" is "/info". */
 static const char *
@@ -73,42 +41,12 @@ skip_version(const char *path)
 	return path[n] == '/' ? path + n : path;
 }
 
-static bool
-fits(const struct shape *s, const char *method, const char *path)
-{
-	size_t n = strcspn(path, "?"), head = strlen(s->head);
-	size_t tail = strlen(s->tail);
-
-	return strcmp(s->method, method) == 0 && n >= head + tail &&
-	    strncmp(path, s->head, head) == 0 &&
-	    strncmp(path + n - tail, s->tail, tail) == 0;
-}
-
-static enum operation
-operation_of(const char *method, const char *path)
-{
-	path = skip_version(path);
-	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-		if (fits(&shapes[i], method, path))
-			return shapes[i].operation;
-	return OPERATION_OTHER;
-}
-
 static void
 on_ended(const char *method, const char *path, long status, uint64_t us)
 {
-	enum operation o = operation_of(method, path);
-	size_t code = 0;
-
-	while (code < CODE_OTHER && statuses[code] != status)
-		code++;
-	if (status == 0)
-		code = CODE_OTHER + 1;
-	metric_add(METRIC_ENGINE_REQUESTS_TOTAL +
-		(unsigned int)((size_t)o * CODES + code),
-	    1);
-	(void)metric_observe(
-	    FAMILY_ENGINE_REQUEST_SECONDS, (unsigned int)o, us);
+	operation_count(
+	    operation_of(shapes, ARRAY_LEN(shapes), method, skip_version(path)),
+	    status, us);
 }
 
 /* ---- asking */

@@ -348,6 +348,31 @@ look_at_runtimes(struct doctor *d)
 	}
 }
 
+/* Its nodes are not looked at: what they run and how is their operator's. */
+static void
+look_at_cluster(struct doctor *d)
+{
+	const char *users = conf_str(d->conf, CONF_KUBERNETES_HOST_USERS);
+	const char *runtime = d->policy.runtime;
+	bool mapped = strcmp(users, "false") == 0;
+
+	findings_add(&d->found, "cluster", FINDING_HOLDS, "", "Kubernetes %s",
+	    d->engine.engine);
+	findings_add(&d->found, "users", holds_if(mapped),
+	    "set KUBERNETES_HOST_USERS=false where the nodes can",
+	    mapped ? "users of Pods are mapped to others" :
+		     "users of Pods are the node's and every other Pod's, "
+		     "unless the cluster decides otherwise");
+	findings_add(&d->found, "runtime",
+	    runtime[0] != '\0' ? FINDING_HOLDS : FINDING_UNKNOWN,
+	    "name a RuntimeClass (SANDBOX_RUNTIME) of gVisor or Kata",
+	    "%s isolates %s", runtime[0] != '\0' ? runtime : "the nodes' own",
+	    runtimes_isolates(runtimes_kind(runtime, "")));
+	findings_add(&d->found, "processes of a Pod", FINDING_UNKNOWN,
+	    "see that the kubelets have podPidsLimit",
+	    "a Pod has no field for DEFAULT_PIDS");
+}
+
 static void
 look_at_carrier(struct doctor *d, const struct backend_facts *engine)
 {
@@ -368,13 +393,19 @@ look_at_engine(struct doctor *d)
 
 	if (backend_ask_facts(d->conf, &d->engine, &e) != 0) {
 		findings_add(&d->found, "engine", FINDING_FAILS,
-		    "start one, set DOCKER_HOST, or run this as a user who "
-		    "may connect",
+		    d->engine.is_cluster ?
+			"see to KUBECONFIG and the cluster" :
+			"start one, set DOCKER_HOST, or run this as a user who "
+			"may connect",
 		    "%s", e.msg);
 		look_at_carrier(d, NULL);
 		return;
 	}
 	look_at_wire(d);
+	if (f->is_cluster) {
+		look_at_cluster(d);
+		return;
+	}
 	look_at_part(d, "engine", f->engine, "docker.io");
 	look_at_part(d, "containerd", f->containerd, "containerd");
 	look_at_part(d, "runc", f->runc, "runc");

@@ -26,11 +26,11 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
-#include "common/engine_host.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/http/server_address.h"
 #include "worker/http/dialer.h"
 #include "worker/http/certs.h"
 #include "worker/http/upgrade.h"
@@ -61,6 +61,7 @@ struct api_call {
 	CURL *curl;
 	struct curl_slist *headers;
 	char *path;
+	size_t prefix_len; /* of the path */
 	const char *method;
 	uint8_t *body;
 	char *protocol; /* to switch to; NULL: none */
@@ -71,6 +72,7 @@ struct api_call {
 	bool skips_line; /* it is too long */
 	size_t nheaders;
 	size_t over_limit; /* its answer has more bytes; 0: not so */
+	struct buf head;   /* the last one: its lines, each ended by NULs */
 	bool has_head;     /* the final answer's, whole */
 	enum call_stage stage;
 	bool cancelled;
@@ -104,12 +106,16 @@ struct api {
 	struct timer *again; /* for CALL_WAITS */
 	char *where;         /* the socket's path or the address, for texts */
 	char *url;           /* without a path */
+	char *host;          /* header of each request */
+	char *prefix;        /* of each path */
 	bool is_unix;
 	struct dialer *dialer;         /* NULL: a Unix socket */
 	int dial_number;               /* of the last connection that failed */
 	char dial_why[DIALER_WHY_MAX]; /* "": the number says it */
 	struct curl_slist *to;         /* CONNECT_TO */
-	char *ca, *cert, *key; /* NULL: no TLS; no certificate of ours */
+	/* NULL: no TLS; no certificate of ours. */
+	char *ca, *cert, *key;
+	bool is_pem;
 	int64_t peer_expires_ms;
 	unsigned int depth; /* inside curl: its functions must not be called */
 	bool freeing;
@@ -256,6 +262,19 @@ write_cb(char *p, size_t size, size_t n, void *arg)
 	return c->over_limit != 0 ? 0 : n;
 }
 
+/* n bytes of a head are lines that end with NUL.  Within API_HEADERS_MAX. */
+static void
+keep_head(struct api_call *c, const char *p, size_t n)
+{
+	uint8_t *to = buf_reserve(&c->head, n);
+
+	if (to == NULL)
+		fatal(EXIT_BUG, "a head is larger than its bounds");
+	for (size_t i = 0; i < n; i++)
+		to[i] = p[i] == '\r' || p[i] == '\n' ? '\0' : (uint8_t)p[i];
+	buf_commit(&c->head, n);
+}
+
 /* A line at a time; an empty one ends a head. */
 // NOLINTBEGIN(readability-non-const-parameter): curl's type
 static size_t
@@ -266,14 +285,19 @@ header_cb(char *p, size_t size, size_t n, void *arg)
 
 	n *= size;
 	c->nheaders += n;
-	if (c->nheaders > API_HEADERS_MAX)
+	if (c->nheaders > API_HEADERS_MAX) {
 		c->over_limit = API_HEADERS_MAX;
+		return 0;
+	}
+	if (strncmp(p, "HTTP/", n < 5 ? n : 5) == 0)
+		buf_consume(&c->head, buf_len(&c->head));
+	keep_head(c, p, n);
 	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status == UPGRADE_SWITCHED)
 		c->why = "it would change its protocol";
 	if (status >= FIRST_FINAL && (p[0] == '\r' || p[0] == '\n'))
 		c->has_head = true;
-	return c->over_limit != 0 || c->why != NULL ? 0 : n;
+	return c->why != NULL ? 0 : n;
 }
 // NOLINTEND(readability-non-const-parameter)
 
@@ -293,6 +317,7 @@ call_free(struct api_call *c)
 	curl_slist_free_all(c->headers);
 	buf_clear(&c->in);
 	buf_clear(&c->line);
+	buf_clear(&c->head);
 	free(c->path);
 	free(c->body);
 	free(c->protocol);
@@ -381,7 +406,7 @@ call_count(const struct api_call *c, long status, uint64_t us)
 	const struct api_server *s = c->h->server;
 
 	if (s->on_ended != NULL)
-		s->on_ended(c->method, c->path, status, us);
+		s->on_ended(c->method, c->path + c->prefix_len, status, us);
 }
 
 /* A connection that is used again says nothing new. */
@@ -402,7 +427,7 @@ call_end(struct api_call *c, CURLcode code)
 	struct api_answer a = {.status = c->status};
 	void *arg = c->arg;
 	struct err e;
-	struct buf in;
+	struct buf in, head;
 
 	if (a.status == 0)
 		(void)curl_easy_getinfo(
@@ -414,8 +439,14 @@ call_end(struct api_call *c, CURLcode code)
 	a.why = &e;
 	call_count(c, code == CURLE_OK ? a.status : 0, a.took_us);
 	in = c->in;
+	head = c->head;
 	buf_init(&c->in, 0);
+	buf_init(&c->head, 0);
 	call_free(c);
+	if (buf_append(&head, "", 1) != 0)
+		fatal(EXIT_BUG, "no room for a head's end");
+	a.head = (const char *)buf_data(&head);
+	a.head_len = buf_len(&head);
 	if (a.rc == 0) {
 		if (buf_append(&in, "", 1) != 0)
 			fatal(EXIT_BUG, "no room for an answer's end");
@@ -424,6 +455,7 @@ call_end(struct api_call *c, CURLcode code)
 	}
 	on_done(&a, arg);
 	buf_clear(&in);
+	buf_clear(&head);
 }
 
 /* ---- a connection that the server switches */
@@ -448,6 +480,8 @@ switched(struct api_call *c, const struct upgrade_end *end)
 	const struct api_answer a = {.status = end->status,
 	    .took_us = clock_mono_us() - c->started_us,
 	    .body = "",
+	    .head = (const char *)buf_data(&c->head),
+	    .head_len = buf_len(&c->head),
 	    .stream = c};
 
 	timer_free(c->deadline);
@@ -462,6 +496,7 @@ upgraded_cb(const struct upgrade_end *end, void *arg)
 {
 	struct api_call *c = arg;
 
+	keep_head(c, end->head, end->head_len);
 	if (end->code == CURLE_OK && end->status == UPGRADE_SWITCHED) {
 		switched(c, end);
 		return;
@@ -498,6 +533,21 @@ switch_start(struct api_call *c)
 		c->deadline = timer_new(c->h->base, switch_late_cb, c);
 		timer_set_ms(c->deadline, call_left_ms(c));
 	}
+}
+
+/* ---- what was said of the answer */
+
+const char *
+api_header(const struct api_answer *a, const char *name)
+{
+	const char *end = a->head + a->head_len;
+	size_t n = strlen(name);
+
+	for (const char *s = a->head; s < end;
+	     s += strnlen(s, (size_t)(end - s)) + 1)
+		if (strncasecmp(s, name, n) == 0 && s[n] == ':')
+			return s + n + 1 + strspn(s + n + 1, " \t");
+	return NULL;
 }
 
 int
@@ -731,15 +781,23 @@ api_new(struct event_base *base, const struct api_server *server)
 }
 
 static void
-api_set_tls(struct api *h, const struct api_tls *tls)
+secret_free(char *s)
+{
+	if (s != NULL)
+		explicit_bzero(s, strlen(s));
+	free(s);
+}
+
+void
+api_renew_tls(struct api *h, const struct api_tls *tls)
 {
 	free(h->ca);
 	free(h->cert);
-	free(h->key);
+	secret_free(h->key);
 	h->ca = h->cert = h->key = NULL;
-	h->peer_expires_ms = 0;
 	if (tls == NULL)
 		return;
+	h->is_pem = tls->is_pem;
 	h->ca = xstrdup(tls->ca);
 	if (tls->cert != NULL) {
 		h->cert = xstrdup(tls->cert);
@@ -747,16 +805,26 @@ api_set_tls(struct api *h, const struct api_tls *tls)
 	}
 }
 
+struct api_place {
+	const char *where; /* for texts */
+	const char *url, *host, *prefix;
+};
+
 /* Where calls go that are started from now on. */
 static void
-api_set_where(struct api *h, const char *where, const char *url,
-    const struct api_tls *tls)
+api_set_where(
+    struct api *h, const struct api_place *at, const struct api_tls *tls)
 {
 	free(h->where);
 	free(h->url);
-	h->where = xstrdup(where);
-	h->url = xstrdup(url);
-	api_set_tls(h, tls);
+	free(h->host);
+	free(h->prefix);
+	h->where = xstrdup(at->where);
+	h->url = xstrdup(at->url);
+	h->host = xasprintf("Host: %s", at->host);
+	h->prefix = xstrdup(at->prefix);
+	h->peer_expires_ms = 0;
+	api_renew_tls(h, tls);
 	dialer_free(h->dialer);
 	h->dialer = NULL;
 }
@@ -780,16 +848,20 @@ api_free(struct api *h)
 	timer_free(h->again);
 	curl_slist_free_all(h->to);
 	curl_global_cleanup();
-	api_set_where(h, "", "", NULL);
+	api_renew_tls(h, NULL);
+	dialer_free(h->dialer);
 	free(h->where);
 	free(h->url);
+	free(h->host);
+	free(h->prefix);
 	free(h);
 }
 
 void
 api_set_socket(struct api *h, const char *path)
 {
-	api_set_where(h, path, UNIX_URL, NULL);
+	api_set_where(
+	    h, &(struct api_place){path, UNIX_URL, "localhost", ""}, NULL);
 	h->is_unix = true;
 }
 
@@ -797,17 +869,17 @@ int
 api_set_address(
     struct api *h, const char *url, const struct api_tls *tls, struct err *e)
 {
-	AUTO(auto_free) char *text = NULL;
-	struct engine_host at;
+	AUTO(auto_free) char *text = NULL, *host = NULL;
+	struct server_address at;
 
-	if (engine_host_parse(url, &at, e) != 0)
+	if (server_address_parse(url, &at, e) != 0)
 		return ERR_INVAL;
-	if (at.kind != ENGINE_HOST_TCP)
-		return err_set(
-		    e, ERR_INVAL, "\"%.100s\" is no tcp://HOST:PORT", url);
-	text = xasprintf(at.is_ipv6 ? "%s://[%s]:%u/" : "%s://%s:%u/",
-	    tls != NULL ? "https" : "http", at.name, (unsigned int)at.port);
-	api_set_where(h, url, text, tls);
+	if (at.is_https && tls == NULL)
+		return err_set(e, ERR_INVAL, "\"%.100s\" without TLS", url);
+	host = server_address_authority(&at, NULL);
+	text = server_address_url(
+	    &at, tls != NULL, tls != NULL ? tls->name : NULL);
+	api_set_where(h, &(struct api_place){url, text, host, at.prefix}, tls);
 	h->is_unix = false;
 	h->dialer = dialer_new(h->base, at.name, at.port, dialed_cb, h);
 	return 0;
@@ -830,6 +902,24 @@ path_is_plain(const char *s)
 }
 
 static void
+call_add_header(struct api_call *c, const char *line)
+{
+	struct curl_slist *all = curl_slist_append(c->headers, line);
+
+	if (all == NULL)
+		fatal(EXIT_MEMORY, "no memory for libcurl");
+	c->headers = all;
+}
+
+static void
+call_set_headers(struct api_call *c, const struct api_ask *ask)
+{
+	call_add_header(c, c->h->host);
+	for (const char *const *p = ask->headers; p != NULL && *p != NULL; p++)
+		call_add_header(c, *p);
+}
+
+static void
 call_set_body(struct api_call *c, const struct api_ask *ask)
 {
 	char type[128];
@@ -838,9 +928,9 @@ call_set_body(struct api_call *c, const struct api_ask *ask)
 		return;
 	(void)snprintf(type, sizeof(type), "Content-Type: %s",
 	    ask->content_type != NULL ? ask->content_type : "application/json");
-	c->headers = curl_slist_append(c->headers, type);
+	call_add_header(c, type);
 	/* Else curl waits a second for "100 Continue" before a large body. */
-	c->headers = curl_slist_append(c->headers, "Expect:");
+	call_add_header(c, "Expect:");
 	c->body = xmemdup(ask->body, ask->body_len);
 	c->body_len = ask->body_len;
 	(void)curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
@@ -870,6 +960,16 @@ call_set_dialer(struct api_call *c)
 	(void)curl_easy_setopt(c->curl, CURLOPT_SOCKOPTFUNCTION, opened_cb);
 }
 
+static bool
+headers_are_plain(const struct curl_slist *s)
+{
+	for (; s != NULL; s = s->next)
+		for (const char *p = s->data; *p != '\0'; p++)
+			if ((unsigned char)*p < ' ' || *p == 0x7f)
+				return false;
+	return true;
+}
+
 static void
 call_set_server(struct api_call *c)
 {
@@ -878,8 +978,9 @@ call_set_server(struct api_call *c)
 
 	c->is_unix = h->is_unix;
 	/* Without a URL the call ends with CURLE_URL_MALFORMAT. */
-	(void)curl_easy_setopt(
-	    curl, CURLOPT_URL, path_is_plain(c->path) ? h->url : "");
+	(void)curl_easy_setopt(curl, CURLOPT_URL,
+	    path_is_plain(c->path) && headers_are_plain(c->headers) ? h->url :
+								      "");
 	(void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	if (h->is_unix)
 		(void)curl_easy_setopt(
@@ -890,8 +991,10 @@ call_set_server(struct api_call *c)
 		call_set_dialer(c);
 	if (h->ca != NULL)
 		certs_set_options(curl,
-		    &(struct api_tls){
-			.ca = h->ca, .cert = h->cert, .key = h->key});
+		    &(struct api_tls){.ca = h->ca,
+			.cert = h->cert,
+			.key = h->key,
+			.is_pem = h->is_pem});
 }
 
 static void
@@ -926,19 +1029,22 @@ api_start(struct api *h, const struct api_ask *ask)
 	c->h = h;
 	c->dialed = -1;
 	c->method = ask->method;
-	c->path = xstrndup(ask->path, API_PATH_MAX);
+	c->path = xasprintf("%s%.*s", h->prefix, API_PATH_MAX, ask->path);
+	c->prefix_len = strlen(h->prefix);
 	c->protocol = ask->upgrade != NULL ? xstrdup(ask->upgrade) : NULL;
 	c->timeout_ms = ask->timeout_ms;
 	c->started_us = clock_mono_us();
 	c->on_line = ask->on_line;
-	buf_init(&c->line, API_LINE_MAX);
+	buf_init(&c->line, ask->max_line != 0 ? ask->max_line : API_LINE_MAX);
 	c->on_done = ask->on_done;
 	c->arg = ask->arg;
 	c->max_body = ask->max_body != 0 ? ask->max_body : BODY_MAX;
 	buf_init(&c->in, c->max_body + 1);
+	buf_init(&c->head, API_HEADERS_MAX + 1);
 	c->curl = curl_easy_init();
 	if (c->curl == NULL)
 		fatal(EXIT_MEMORY, "no memory for libcurl");
+	call_set_headers(c, ask);
 	call_set_body(c, ask);
 	call_set_server(c);
 	call_set_options(c);

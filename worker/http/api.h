@@ -35,7 +35,8 @@ enum api_failure_kind {
 	API_LATE,       /* no whole answer within timeout_ms */
 	API_BROKEN,     /* no whole answer; why says more */
 	API_TOO_LARGE,  /* an answer of more than limit bytes */
-	API_UNSENDABLE, /* a path with a blank or a control character */
+	API_UNSENDABLE, /* a path with a blank, or a control character in it or
+			 * in a header */
 	API_ENDING,     /* api_free */
 	/* TLS; why says more */
 	API_TLS_UNTRUSTED, /* none of our authorities signed its certificate */
@@ -64,11 +65,14 @@ struct api_server {
 	    const char *method, const char *path, long status, uint64_t us);
 };
 
-/* Files in PEM, copied, and read for each connection.  The server's certificate
- * must bear the name or the address that it is asked at. */
+/* Files in PEM, read for each connection, or PEM itself; copied.  The server's
+ * certificate must bear the name or the address that it is asked at. */
 struct api_tls {
 	const char *ca;         /* the only authorities that count */
 	const char *cert, *key; /* of this client; NULL: none */
+	bool is_pem;            /* they are no paths */
+	const char *name;       /* the certificate bears this one instead; NULL:
+				 * none.  As a URL has it. */
 };
 
 struct api_answer {
@@ -80,6 +84,8 @@ struct api_answer {
 	size_t len;
 	const struct err *why; /* when rc is not 0 */
 	uint64_t took_us;
+	const char *head; /* for api_header */
+	size_t head_len;
 	/* With status 101: the connection is the asker's now, see api_recv.
 	 * NULL with every other status. */
 	struct api_call *stream;
@@ -91,12 +97,15 @@ struct api_ask {
 	const void *body;   /* copied; NULL: none */
 	size_t body_len;
 	const char *content_type; /* a literal; NULL: JSON */
-	const char *upgrade;      /* a protocol to ask for; NULL: none */
-	uint32_t timeout_ms;      /* 0: none, for streams */
-	size_t max_body;          /* 0: 64 KiB */
+	/* Further ones, "Name: value", then NULL; copied.  NULL: none. */
+	const char *const *headers;
+	const char *upgrade; /* a protocol to ask for; NULL: none */
+	uint32_t timeout_ms; /* 0: none, for streams */
+	size_t max_body;     /* 0: 64 KiB */
+	size_t max_line;     /* 0: API_LINE_MAX */
 	/* Each line of a successful answer as it comes, without its end,
 	 * instead of collecting.  An empty line, and one that is longer than
-	 * API_LINE_MAX, is left out.  Must not free the api.  May be NULL. */
+	 * max_line, is left out.  Must not free the api.  May be NULL. */
 	void (*on_line)(const char *line, size_t n, void *arg);
 	void (*on_done)(const struct api_answer *a, void *arg);
 	void *arg;
@@ -109,11 +118,15 @@ struct api *api_new(struct event_base *base, const struct api_server *server);
 void api_free(struct api *h);
 /* api_set_socket - a Unix socket, for calls from now on; copied */
 void api_set_socket(struct api *h, const char *path);
-/* api_set_address - "tcp://HOST:PORT" (engine_host.h), for calls from now on;
- * copied.  tls NULL: plain text.  Forks: before the process is confined and has
- * threads.  ERR_INVAL for anything else. */
+/* api_set_address - "tcp://HOST:PORT" (engine_host.h), or with TLS
+ * "https://HOST[:PORT][/PREFIX]" (weburl.h), for calls from now on, whose paths
+ * the prefix stands before; copied.  tls NULL: plain text.  Forks: before the
+ * process is confined and has threads.  ERR_INVAL for anything else. */
 int api_set_address(struct api *h, const char *url, const struct api_tls *tls,
     struct err *e) MUSTCHECK;
+/* api_renew_tls - the same address by other files, for calls that are started
+ * from now on */
+void api_renew_tls(struct api *h, const struct api_tls *tls);
 /* api_peer_expires_ms - until when the certificate is good that the server
  * showed last; 0: it showed none */
 int64_t api_peer_expires_ms(const struct api *h);
@@ -121,6 +134,10 @@ int64_t api_peer_expires_ms(const struct api *h);
 struct api_call *api_start(struct api *h, const struct api_ask *ask);
 /* api_cancel - on_done will not be called; closes a stream */
 void api_cancel(struct api_call *c);
+
+/* api_header - the value of the answer's first header of that name, within
+ * on_done; NULL: it has none */
+const char *api_header(const struct api_answer *a, const char *name);
 
 /*
  * Of a stream (api_answer.stream), until it is given to api_cancel: bytes as

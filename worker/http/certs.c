@@ -5,9 +5,56 @@
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "common/exit.h"
+#include "common/log.h"
+
 #define EXPIRES "Expire date:"
+
+static void
+set_text(CURL *curl, CURLoption option, const char *pem)
+{
+	struct curl_blob blob = {.flags = CURL_BLOB_COPY};
+
+	if (pem == NULL)
+		return;
+	blob.data = (void *)(uintptr_t)pem;
+	blob.len = strlen(pem);
+	if (curl_easy_setopt(curl, option, &blob) != CURLE_OK)
+		fatal(EXIT_MEMORY, "no memory for a certificate");
+}
+
+static void
+set_texts(CURL *curl, const struct api_tls *pem)
+{
+	(void)curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
+	set_text(curl, CURLOPT_CAINFO_BLOB, pem->ca);
+	set_text(curl, CURLOPT_SSLCERT_BLOB, pem->cert);
+	set_text(curl, CURLOPT_SSLKEY_BLOB, pem->key);
+}
+
+static void
+set_files(CURL *curl, const struct api_tls *files)
+{
+	(void)curl_easy_setopt(curl, CURLOPT_CAINFO, files->ca);
+	(void)curl_easy_setopt(curl, CURLOPT_SSLCERT, files->cert);
+	(void)curl_easy_setopt(curl, CURLOPT_SSLKEY, files->key);
+}
+
+/* Else what a full connection did not take must be sent again from the same
+ * memory, or the connection breaks. */
+static CURLcode
+ctx_cb(CURL *curl, void *ctx, void *arg)
+{
+	(void)curl;
+	(void)arg;
+	(void)SSL_CTX_set_mode(ctx,
+	    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+		SSL_MODE_ENABLE_PARTIAL_WRITE);
+	return CURLE_OK;
+}
 
 void
 certs_set_options(CURL *curl, const struct api_tls *files)
@@ -17,14 +64,16 @@ certs_set_options(CURL *curl, const struct api_tls *files)
 	(void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
 	(void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
 	(void)curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-	(void)curl_easy_setopt(curl, CURLOPT_CAINFO, files->ca);
-	(void)curl_easy_setopt(curl, CURLOPT_SSLCERT, files->cert);
-	(void)curl_easy_setopt(curl, CURLOPT_SSLKEY, files->key);
+	if (files->is_pem)
+		set_texts(curl, files);
+	else
+		set_files(curl, files);
 	/* Else curl keeps authorities for a day, and a session is taken up
 	 * again without a look at any certificate. */
 	(void)curl_easy_setopt(curl, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	(void)curl_easy_setopt(curl, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	(void)curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
+	(void)curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, ctx_cb);
 }
 
 /* ---- what went wrong */
@@ -105,6 +154,7 @@ certs_read_expiry(CURL *curl)
 	return 0;
 }
 
+// NOLINTBEGIN(readability-non-const-parameter): OpenSSL's type
 static int
 no_password(char *to, int size, int rwflag, void *arg)
 {
@@ -114,6 +164,7 @@ no_password(char *to, int size, int rwflag, void *arg)
 	(void)arg;
 	return -1;
 }
+// NOLINTEND(readability-non-const-parameter)
 
 static void
 auto_x509(X509 **x)
@@ -127,36 +178,53 @@ auto_key(EVP_PKEY **k)
 	EVP_PKEY_free(*k);
 }
 
-static FILE *
-open_pem(const char *path, struct err *e)
+/* One of api_tls: what it is called in texts, and what it has. */
+struct pem {
+	const char *name;
+	const char *value; /* a path, or PEM itself */
+	bool is_path;
+};
+
+static struct pem
+pem_of(const struct api_tls *files, const char *value, const char *what)
 {
-	FILE *f = fopen(path, "re");
+	return (struct pem){.name = files->is_pem ? what : value,
+	    .value = value,
+	    .is_path = !files->is_pem};
+}
+
+static FILE *
+pem_open(const struct pem *pem, struct err *e)
+{
+	FILE *f = pem->is_path ?
+	    fopen(pem->value, "re") :
+	    fmemopen((void *)(uintptr_t)pem->value, strlen(pem->value), "r");
 
 	if (f == NULL)
-		(void)err_errno(e, "%s", path);
+		(void)err_errno(e, "%s", pem->name);
 	return f;
 }
 
 /* ERR_SYS: it cannot be opened; ERR_INVAL: there is none in it. */
 static int
-read_certificate(const char *path, X509 **out, struct err *e)
+read_certificate(const struct pem *pem, X509 **out, struct err *e)
 {
-	FILE *f = open_pem(path, e);
+	FILE *f = pem_open(pem, e);
 
 	if (f == NULL)
 		return ERR_SYS;
 	*out = PEM_read_X509(f, NULL, no_password, NULL);
 	(void)fclose(f);
 	if (*out == NULL)
-		return err_set(
-		    e, ERR_INVAL, "%s: it has no certificate in PEM", path);
+		return err_set(e, ERR_INVAL, "%s: it has no certificate in PEM",
+		    pem->name);
 	return 0;
 }
 
 static int
-read_key(const char *path, EVP_PKEY **out, struct err *e)
+read_key(const struct pem *pem, EVP_PKEY **out, struct err *e)
 {
-	FILE *f = open_pem(path, e);
+	FILE *f = pem_open(pem, e);
 
 	if (f == NULL)
 		return ERR_SYS;
@@ -165,7 +233,7 @@ read_key(const char *path, EVP_PKEY **out, struct err *e)
 	if (*out == NULL)
 		return err_set(e, ERR_INVAL,
 		    "%s: it has no private key in PEM without a password",
-		    path);
+		    pem->name);
 	return 0;
 }
 
@@ -182,18 +250,20 @@ expiry_of(const X509 *x)
 static int
 look_at_own(const struct api_tls *files, struct certs_look *out, struct err *e)
 {
+	const struct pem cert = pem_of(files, files->cert, "the certificate");
+	const struct pem secret = pem_of(files, files->key, "the key");
 	AUTO(auto_x509) X509 *own = NULL;
 	AUTO(auto_key) EVP_PKEY *key = NULL;
-	int rc = read_certificate(files->cert, &own, e);
+	int rc = read_certificate(&cert, &own, e);
 
 	if (rc == 0)
-		rc = read_key(files->key, &key, e);
+		rc = read_key(&secret, &key, e);
 	if (rc != 0)
 		return rc;
 	if (X509_check_private_key(own, key) != 1)
 		return err_set(e, ERR_INVAL,
-		    "%s is not the key of the certificate %s", files->key,
-		    files->cert);
+		    "%s is not the key of the certificate %s", secret.name,
+		    cert.name);
 	out->own_expires_ms = expiry_of(own);
 	return 0;
 }
@@ -202,8 +272,10 @@ int
 certs_look_at(
     const struct api_tls *files, struct certs_look *out, struct err *e)
 {
+	const struct pem authority =
+	    pem_of(files, files->ca, "the authority's certificate");
 	AUTO(auto_x509) X509 *ca = NULL;
-	int rc = read_certificate(files->ca, &ca, e);
+	int rc = read_certificate(&authority, &ca, e);
 
 	memset(out, 0, sizeof(*out));
 	if (rc != 0)

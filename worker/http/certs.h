@@ -12,7 +12,7 @@
 
 /* certs_set_options - verification of authority and name, by these files alone,
  * which curl reads for each connection: another certificate in a file's place
- * holds from then on */
+ * holds from then on.  PEM itself is copied. */
 void certs_set_options(CURL *curl, const struct api_tls *files);
 /* certs_judge - what a failure is: a kind that begins with API_TLS_, or
  * API_BROKEN when it is none of TLS.  verify: CURLINFO_SSL_VERIFYRESULT; text:
@@ -26,7 +26,8 @@ struct certs_look {
 	int64_t ca_expires_ms, own_expires_ms;
 };
 /* certs_look_at - ERR_SYS: a file cannot be opened, errno is in the text;
- * ERR_INVAL: it is not what it should be, or the key is another's */
+ * ERR_INVAL: it is not what it should be, or the key is another's.  PEM itself
+ * is never in the text. */
 int certs_look_at(const struct api_tls *files, struct certs_look *out,
     struct err *e) MUSTCHECK;
 

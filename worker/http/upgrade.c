@@ -31,6 +31,7 @@ struct upgrade {
 	size_t nheaders; /* bytes of heads that came */
 	size_t max_headers, max_body, body_len;
 	long status;
+	char *head; /* the final one; NULL: it has not come */
 	size_t over_limit;
 	void (*on_end)(const struct upgrade_end *, void *);
 	void *arg;
@@ -108,8 +109,10 @@ upgrade_take_head(struct upgrade *u)
 		status = read_status(head);
 		if (status == 0 || read_length(head, &u->body_len) != 0)
 			return CURLE_WEIRD_SERVER_REPLY;
-		if (status == UPGRADE_SWITCHED || status >= FIRST_FINAL)
+		if (status == UPGRADE_SWITCHED || status >= FIRST_FINAL) {
 			u->status = status;
+			u->head = xstrndup(head, n);
+		}
 	}
 	return CURLE_OK;
 }
@@ -172,6 +175,8 @@ upgrade_finish(struct upgrade *u, CURLcode code)
 {
 	const struct upgrade_end end = {.code = code,
 	    .status = u->status,
+	    .head = u->head,
+	    .head_len = u->head != NULL ? strlen(u->head) : 0,
 	    .over_limit = u->over_limit,
 	    .body = buf_data(&u->in),
 	    .len = u->status == UPGRADE_SWITCHED ? 0 : buf_len(&u->in)};
@@ -214,8 +219,7 @@ static int
 put_request(struct buf *b, const struct upgrade_ask *ask)
 {
 	int rc = buf_printf(b,
-	    "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
-	    "Upgrade: %s\r\n",
+	    "%s %s HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: %s\r\n",
 	    ask->method, ask->path, ask->protocol);
 
 	for (const struct curl_slist *s = ask->headers; s != NULL && rc == 0;
@@ -258,6 +262,7 @@ upgrade_free(struct upgrade *u)
 	later_event_free(u->base, u->on_ready);
 	buf_clear(&u->out);
 	buf_clear(&u->in);
+	free(u->head);
 	free(u);
 }
 

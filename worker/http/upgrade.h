@@ -31,7 +31,9 @@ struct upgrade_ask {
 
 struct upgrade_end {
 	CURLcode code;
-	long status;       /* of the final head; 0: it has not come whole */
+	long status;      /* of the final head; 0: it has not come whole */
+	const char *head; /* the final one, as it came */
+	size_t head_len;
 	size_t over_limit; /* the answer has more bytes than this; 0: not so */
 	const void *body;  /* of an answer that does not switch */
 	size_t len;

@@ -29,6 +29,8 @@ struct fake_engine {
 	unsigned int asked;
 	char last[4096];          /* "METHOD path" */
 	struct bufferevent *from; /* and by whom */
+	char head[4096];          /* of the last request, without its end */
+	char body[4096];          /* likewise, what fits */
 	struct bufferevent *conns[64];
 	size_t nconns;
 	SSL_CTX *tls; /* NULL: plain text */
@@ -69,6 +71,16 @@ fake_engine_written_cb(struct bufferevent *bev, void *arg)
 	}
 }
 
+static inline void
+fake_engine_keep_body(struct fake_engine *f, struct evbuffer *in, size_t n)
+{
+	size_t kept = n < sizeof(f->body) ? n : sizeof(f->body) - 1;
+
+	(void)evbuffer_remove(in, f->body, kept);
+	f->body[kept] = '\0';
+	(void)evbuffer_drain(in, n - kept);
+}
+
 /* One whole request at the front of the buffer, or false. */
 static inline bool
 fake_engine_take(
@@ -78,7 +90,6 @@ fake_engine_take(
 	size_t length = 0, all = evbuffer_get_length(in);
 	char *head, *at;
 
-	(void)f;
 	if (end.pos < 0)
 		return false;
 	head = xcalloc(1, (size_t)end.pos + 1);
@@ -87,10 +98,12 @@ fake_engine_take(
 	if (at != NULL)
 		length = strtoul(at + 16, NULL, 10);
 	assert_int_equal(sscanf(head, "%15s %4000s", method, path), 2);
+	(void)snprintf(f->head, sizeof(f->head), "%s", head);
 	free(head);
 	if (all < (size_t)end.pos + 4 + length)
 		return false;
-	(void)evbuffer_drain(in, (size_t)end.pos + 4 + length);
+	(void)evbuffer_drain(in, (size_t)end.pos + 4);
+	fake_engine_keep_body(f, in, length);
 	return true;
 }
 

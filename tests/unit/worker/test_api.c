@@ -24,6 +24,55 @@ TEST(connections_are_kept)
 	assert_int_equal(f->engine.nconns, 1);
 }
 
+static void
+header_cb(const struct api_answer *a, void *arg)
+{
+	struct result *r = arg;
+	const char *value = api_header(a, "retry-after");
+
+	done_cb(a, r);
+	(void)snprintf(r->lines, sizeof(r->lines), "%s", value);
+	assert_null(api_header(a, "Retry"));
+	assert_null(api_header(a, "X-Interim"));
+}
+
+TEST(headers_are_sent_and_read)
+{
+	static const char *const headers[] = {
+	    "Authorization: Bearer abc", "X-Two: 2", NULL};
+	struct result r = {.done = false};
+
+	engine_says(f,
+	    "HTTP/1.1 102 X\r\nX-Interim: 1\r\n\r\n"
+	    "HTTP/1.1 429 X\r\nA: b\r\nRetry-After:  7\r\n"
+	    "Retry-After: 8\r\nContent-Length: 0\r\n\r\n");
+	(void)api_start(f->api,
+	    &(struct api_ask){.method = "GET",
+		.path = "/x",
+		.headers = headers,
+		.timeout_ms = 1000,
+		.on_done = header_cb,
+		.arg = &r});
+	fixture_loop(f->base, &r.done);
+	assert_string_equal(r.lines, "7");
+	assert_non_null(
+	    strstr(f->engine.head, "\r\nAuthorization: Bearer abc\r\n"));
+	assert_non_null(strstr(f->engine.head, "\r\nX-Two: 2"));
+}
+
+TEST(a_header_with_a_line_of_its_own_is_not_sent)
+{
+	static const char *const headers[] = {"X-One: 1\r\nX-Two: 2", NULL};
+	struct result r;
+
+	f->engine.answer = answer_hello;
+	ask(f, &r,
+	    (struct api_ask){
+		.method = "GET", .path = "/x", .headers = headers});
+	assert_int_equal(r.rc, ERR_INVAL);
+	assert_int_equal(f->engine.asked, 0);
+}
+
 TEST(a_status_is_an_answer_too)
 {
 	struct result r;

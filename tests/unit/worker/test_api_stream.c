@@ -1,11 +1,8 @@
 /* Connections that are switched to a raw stream, TCP and TLS. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
-
 #include "common/clock.h"
 #include "tests/unit/worker/api_ground.h"
+#include "tests/unit/worker/tls_ground.h"
+#include "worker/http/certs.h"
 
 /* ---- a connection that is switched to a raw stream */
 
@@ -15,6 +12,7 @@
 struct switching {
 	struct result r;
 	struct api_call *stream;
+	char to[64]; /* what it switched to */
 };
 
 static void
@@ -22,7 +20,10 @@ switched_cb(const struct api_answer *a, void *arg)
 {
 	struct switching *s = arg;
 
+	const char *to = api_header(a, "upgrade");
+
 	s->stream = a->stream;
+	(void)snprintf(s->to, sizeof(s->to), "%s", to != NULL ? to : "");
 	done_cb(a, &s->r);
 }
 
@@ -77,6 +78,7 @@ TEST(a_switched_connection_is_a_stream_both_ways)
 	assert_int_equal(s.r.rc, 0);
 	assert_int_equal(s.r.status, 101);
 	assert_non_null(s.stream);
+	assert_string_equal(s.to, "tcp");
 	assert_true(api_fd(s.stream) >= 0);
 	assert_string_equal(f->engine.last, "POST /exec/x/start");
 	expect_bytes(f, s.stream, "early");
@@ -193,7 +195,8 @@ TEST(an_address_is_one)
 	static const char *const bad[] = {"", "unix:///x", "tcp://", "tcp://x",
 	    "tcp://127.0.0.1:2375/x", "tcp://u@127.0.0.1:2375",
 	    "tcp://127.0.0.1:99999", "tcp://127.0.0.1:2375 ",
-	    "http://127.0.0.1:2375"};
+	    "http://127.0.0.1:2375", "https://127.0.0.1:6443",
+	    "https://u@127.0.0.1:6443", "https://127.0.0.1:6443?x"};
 	struct err e;
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
@@ -203,31 +206,13 @@ TEST(an_address_is_one)
 	    api_set_address(f->api, "tcp://[::1]:2375", NULL, &e), 0);
 }
 
-static void
-tcp_setup(struct fixture *f, char url[64])
-{
-	struct sockaddr_in sa = {.sin_family = AF_INET};
-	socklen_t n = sizeof(sa);
-
-	fake_engine_clear(&f->engine);
-	f->engine.fd =
-	    socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(
-	    bind(f->engine.fd, (const struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(
-	    getsockname(f->engine.fd, (struct sockaddr *)&sa, &n), 0);
-	(void)snprintf(url, 64, "tcp://127.0.0.1:%d", ntohs(sa.sin_port));
-	fake_engine_accept(&f->engine);
-}
-
 TEST(a_server_at_a_tcp_address_is_asked)
 {
 	struct result r;
 	struct err e;
 	char url[64];
 
-	tcp_setup(f, url);
+	tcp_setup(&f->engine, url);
 	assert_int_equal(api_set_address(f->api, url, NULL, &e), 0);
 	f->engine.answer = answer_hello;
 	ask_once(f, &r);
@@ -246,7 +231,7 @@ TEST(a_servers_name_is_looked_up)
 	struct result r;
 	struct err e;
 
-	tcp_setup(f, url);
+	tcp_setup(&f->engine, url);
 	(void)snprintf(
 	    named, sizeof(named), "tcp://localhost%s", strrchr(url, ':'));
 	assert_int_equal(api_set_address(f->api, named, NULL, &e), 0);
@@ -268,7 +253,7 @@ TEST(many_posts_at_once_have_a_connection_each)
 	struct err e;
 	char url[64];
 
-	tcp_setup(f, url);
+	tcp_setup(&f->engine, url);
 	assert_int_equal(api_set_address(f->api, url, NULL, &e), 0);
 	f->engine.answer = answer_hello;
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
@@ -285,92 +270,6 @@ TEST(many_posts_at_once_have_a_connection_each)
 	fake_engine_listen(&f->engine);
 }
 
-/* A key and a certificate for one address, signed by itself, as files. */
-struct identity {
-	X509 *cert;
-	EVP_PKEY *key;
-	char cert_path[64], key_path[64];
-};
-
-static void
-identity_write(struct identity *id)
-{
-	static int number;
-	FILE *f;
-
-	(void)snprintf(id->cert_path, sizeof(id->cert_path),
-	    "/tmp/test-api-%ld-%d.crt", (long)getpid(), ++number);
-	(void)snprintf(id->key_path, sizeof(id->key_path),
-	    "/tmp/test-api-%ld-%d.key", (long)getpid(), number);
-	f = fopen(id->cert_path, "we");
-	assert_int_equal(PEM_write_X509(f, id->cert), 1);
-	(void)fclose(f);
-	f = fopen(id->key_path, "we");
-	assert_int_equal(
-	    PEM_write_PrivateKey(f, id->key, NULL, NULL, 0, NULL, NULL), 1);
-	(void)fclose(f);
-}
-
-static void
-identity_make(struct identity *id, const char *names)
-{
-	X509 *x = X509_new();
-	X509_EXTENSION *ext =
-	    X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names);
-
-	id->key = EVP_EC_gen("P-256");
-	id->cert = x;
-	(void)X509_set_version(x, 2);
-	(void)ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
-	(void)X509_gmtime_adj(X509_getm_notBefore(x), -60);
-	(void)X509_gmtime_adj(X509_getm_notAfter(x), 3600);
-	(void)X509_set_pubkey(x, id->key);
-	(void)X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN",
-	    MBSTRING_ASC, (const unsigned char *)names, -1, -1, 0);
-	(void)X509_set_issuer_name(x, X509_get_subject_name(x));
-	(void)X509_add_ext(x, ext, -1);
-	X509_EXTENSION_free(ext);
-	assert_true(X509_sign(x, id->key, EVP_sha256()) > 0);
-	identity_write(id);
-}
-
-static void
-identity_clear(struct identity *id)
-{
-	(void)unlink(id->cert_path);
-	(void)unlink(id->key_path);
-	X509_free(id->cert);
-	EVP_PKEY_free(id->key);
-}
-
-/* An engine at an address, with that identity; it wants to see client's. */
-static void
-tls_setup(struct fixture *f, const struct identity *id,
-    const struct identity *client, char url[64])
-{
-	SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
-
-	assert_int_equal(SSL_CTX_use_certificate(tls, id->cert), 1);
-	assert_int_equal(SSL_CTX_use_PrivateKey(tls, id->key), 1);
-	if (client != NULL) {
-		SSL_CTX_set_verify(tls,
-		    SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-		assert_int_equal(
-		    SSL_CTX_load_verify_locations(tls, client->cert_path, NULL),
-		    1);
-	}
-	tcp_setup(f, url);
-	f->engine.tls = tls;
-	f->engine.answer = answer_hello;
-}
-
-static void
-tls_clear(struct fixture *f)
-{
-	SSL_CTX_free(f->engine.tls);
-	f->engine.tls = NULL;
-}
-
 TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 {
 	struct identity good, bad, elsewhere;
@@ -381,7 +280,8 @@ TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 	identity_make(&good, "IP:127.0.0.1");
 	identity_make(&bad, "IP:127.0.0.1");
 	identity_make(&elsewhere, "IP:127.0.0.2,DNS:localhost");
-	tls_setup(f, &good, NULL, url);
+	tls_setup(&f->engine, &good, NULL, url);
+	f->engine.answer = answer_hello;
 	assert_int_equal(api_set_address(f->api, url,
 			     &(struct api_tls){.ca = bad.cert_path}, &e),
 	    0);
@@ -393,15 +293,16 @@ TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 	    0);
 	ask_once(f, &r);
 	assert_string_equal(r.body, "hello");
-	tls_clear(f);
-	tls_setup(f, &elsewhere, NULL, url);
+	tls_clear(&f->engine);
+	tls_setup(&f->engine, &elsewhere, NULL, url);
+	f->engine.answer = answer_hello;
 	assert_int_equal(api_set_address(f->api, url,
 			     &(struct api_tls){.ca = elsewhere.cert_path}, &e),
 	    0);
 	ask_once(f, &r);
 	assert_int_equal(r.rc, ERR_BACKEND);
 	assert_int_equal(f->engine.asked, 1);
-	tls_clear(f);
+	tls_clear(&f->engine);
 	identity_clear(&good);
 	identity_clear(&bad);
 	identity_clear(&elsewhere);
@@ -415,7 +316,8 @@ TEST(a_name_is_held_against_the_certificate)
 	char url[64], at[64];
 
 	identity_make(&named, "DNS:localhost");
-	tls_setup(f, &named, NULL, url);
+	tls_setup(&f->engine, &named, NULL, url);
+	f->engine.answer = answer_hello;
 	(void)snprintf(at, sizeof(at), "tcp://localhost%s", strrchr(url, ':'));
 	assert_int_equal(api_set_address(f->api, at,
 			     &(struct api_tls){.ca = named.cert_path}, &e),
@@ -423,7 +325,7 @@ TEST(a_name_is_held_against_the_certificate)
 	ask_once(f, &r);
 	assert_string_equal(r.body, "hello");
 	assert_true(api_peer_expires_ms(f->api) > clock_wall_ms());
-	tls_clear(f);
+	tls_clear(&f->engine);
 	identity_clear(&named);
 }
 
@@ -439,7 +341,8 @@ TEST(a_stream_over_tls_begins_with_a_certificate_of_ours)
 	identity_make(&theirs, "IP:127.0.0.1");
 	identity_make(&ours, "DNS:worker");
 	tls = (struct api_tls){.ca = theirs.cert_path};
-	tls_setup(f, &theirs, &ours, url);
+	tls_setup(&f->engine, &theirs, &ours, url);
+	f->engine.answer = answer_hello;
 	assert_int_equal(api_set_address(f->api, url, &tls, &e), 0);
 	ask_once(f, &r);
 	assert_int_equal(r.rc, ERR_BACKEND);
@@ -455,9 +358,124 @@ TEST(a_stream_over_tls_begins_with_a_certificate_of_ours)
 	(void)bufferevent_write(f->engine.conns[0], "late", 4);
 	expect_bytes(f, s.stream, "late");
 	api_cancel(s.stream);
-	tls_clear(f);
+	tls_clear(&f->engine);
 	identity_clear(&theirs);
 	identity_clear(&ours);
+}
+
+/* The text of a file; the caller frees. */
+static char *
+read_pem(const char *path)
+{
+	char text[8192];
+	FILE *file = fopen(path, "re");
+	size_t n = fread(text, 1, sizeof(text) - 1, file);
+
+	(void)fclose(file);
+	return xstrndup(text, n);
+}
+
+TEST(an_https_server_is_asked_by_pem_below_its_prefix)
+{
+	AUTO(auto_free) char *ca = NULL, *cert = NULL, *key = NULL;
+	struct identity theirs, ours;
+	struct api_tls tls = {.is_pem = true, .name = "cluster.example"};
+	char tcp[64], url[128];
+	struct certs_look look;
+	struct result r;
+	struct err e;
+
+	identity_make(&theirs, "DNS:cluster.example");
+	identity_make(&ours, "DNS:worker");
+	tls.ca = ca = read_pem(theirs.cert_path);
+	tls.cert = cert = read_pem(ours.cert_path);
+	tls.key = key = read_pem(ours.key_path);
+	tls_setup(&f->engine, &theirs, &ours, tcp);
+	f->engine.answer = answer_hello;
+	(void)snprintf(url, sizeof(url), "https%s/k8s/c-1/", tcp + 3);
+	assert_int_equal(api_set_address(f->api, url, &tls, &e), 0);
+	ask_once(f, &r);
+	assert_string_equal(r.body, "hello");
+	assert_string_equal(f->engine.last, "GET /k8s/c-1/x");
+	assert_non_null(strstr(f->engine.head, "Host: 127.0.0.1:"));
+	assert_int_equal(certs_look_at(&tls, &look, &e), 0);
+	assert_true(look.own_expires_ms > clock_wall_ms());
+	tls.name = NULL;
+	assert_int_equal(api_set_address(f->api, url, &tls, &e), 0);
+	ask_once(f, &r);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	tls_clear(&f->engine);
+	identity_clear(&theirs);
+	identity_clear(&ours);
+}
+
+TEST(other_certificates_hold_from_the_next_connection_on)
+{
+	struct identity good, bad;
+	struct result r;
+	struct err e;
+	char url[64];
+
+	identity_make(&good, "IP:127.0.0.1");
+	identity_make(&bad, "IP:127.0.0.1");
+	tls_setup(&f->engine, &good, NULL, url);
+	f->engine.answer = answer_hello;
+	assert_int_equal(api_set_address(f->api, url,
+			     &(struct api_tls){.ca = bad.cert_path}, &e),
+	    0);
+	ask_once(f, &r);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	api_renew_tls(f->api, &(struct api_tls){.ca = good.cert_path});
+	ask_once(f, &r);
+	assert_string_equal(r.body, "hello");
+	tls_clear(&f->engine);
+	identity_clear(&good);
+	identity_clear(&bad);
+}
+
+/* Sends from p until the other side takes no more; how many it took. */
+static size_t
+send_until_full(struct api_call *c, const uint8_t *p, size_t n)
+{
+	size_t total = 0;
+	ssize_t r;
+
+	while ((r = api_send(c, p, n)) > 0)
+		total += (size_t)r;
+	assert_int_equal(r, -1);
+	assert_int_equal(errno, EAGAIN);
+	return total;
+}
+
+TEST(a_stream_over_tls_takes_bytes_again_from_elsewhere)
+{
+	static uint8_t one[65536], other[sizeof(one)];
+	struct identity theirs;
+	struct switching s;
+	struct err e;
+	char url[64];
+	ssize_t r = -1;
+
+	identity_make(&theirs, "IP:127.0.0.1");
+	tls_setup(&f->engine, &theirs, NULL, url);
+	assert_int_equal(api_set_address(f->api, url,
+			     &(struct api_tls){.ca = theirs.cert_path}, &e),
+	    0);
+	said = SWITCHED;
+	(void)ask_switch(f, &s, 1000);
+	f->engine.answer = answer_said;
+	fixture_loop(f->base, &s.r.done);
+	(void)bufferevent_disable(f->engine.conns[0], EV_READ);
+	assert_true(send_until_full(s.stream, one, sizeof(one)) > 0);
+	(void)bufferevent_enable(f->engine.conns[0], EV_READ);
+	while (r == -1) {
+		fixture_settle(f->base);
+		r = api_send(s.stream, other, sizeof(other));
+		assert_true(r > 0 || errno == EAGAIN);
+	}
+	api_cancel(s.stream);
+	tls_clear(&f->engine);
+	identity_clear(&theirs);
 }
 
 TEST_MAIN(setup, teardown)

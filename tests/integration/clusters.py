@@ -1,0 +1,103 @@
+"""A cluster for servers: tests/cluster, the image that it takes the agent's
+program from, and what a server's environment says of both."""
+import contextlib
+import io
+import os
+import re
+import sys
+import tarfile
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+
+from cluster import Running  # noqa: E402
+
+# worker/kubernetes/pod_body.h
+PROGRAM = "usr/local/libexec/mcp-sandboxd/sandbox-agent"
+PREFIX = "mcp-sandboxd"
+
+
+def import_agent(engine, build, name):
+    """The server's image, as far as a Pod uses it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        tar.add(os.path.join(build, "sandbox-agent"), PROGRAM)
+    status, data = engine.request(
+        "POST", f"/images/create?fromSrc=-&repo={name}&tag=1", out.getvalue(),
+        {"Content-Type": "application/x-tar"})
+    assert status == 200 and b'"error"' not in data, data
+    return f"{name}:1"
+
+
+class PodCluster:
+    """A running cluster, and what tests ask of its Pods."""
+
+    def __init__(self, running, agent):
+        self.running = running
+        self.faults = running.faults
+        self.agent = agent
+
+    def settings(self, **more):
+        """Of a server whose sandboxes are its Pods."""
+        return {"SANDBOX_BACKEND": "kubernetes", "CARRIER": "bridge",
+                "KUBECONFIG": self.running.kubeconfig,
+                "KUBERNETES_AGENT_IMAGE": self.agent,
+                # test_pod_network.py has it tried
+                "KUBERNETES_ALLOW_UNENFORCED_NETWORK": "true",
+                "KUBERNETES_PULL_POLICY": "Never"} | more
+
+    def path(self, *parts):
+        return "/".join((f"/api/v1/namespaces/{self.running.namespace}",
+                         *parts))
+
+    def ask(self, method, *parts, body=None, want=(200, 201)):
+        status, said = self.running.ask(method, self.path(*parts), body)
+        assert status in want, (status, said)
+        return said
+
+    def rules(self):
+        """Of the account that servers have."""
+        role, = self.running.ask(
+            "GET", "/apis/rbac.authorization.k8s.io/v1/namespaces/"
+            f"{self.running.namespace}/roles")[1]["items"]
+        return role["rules"]
+
+    def pods(self, server):
+        """Those of a server's sandboxes, by name."""
+        with open(os.path.join(server.data, "instance"),
+                  encoding="ascii") as f:
+            mine = re.search(r"^id=(\w+)$", f.read(), re.M)[1]
+        selector = urllib.parse.quote(f"{PREFIX}/instance-id={mine}")
+        found = self.ask("GET", f"pods?labelSelector={selector}")["items"]
+        return {p["metadata"]["name"]: p for p in found}
+
+    def remove_pods(self, server):
+        """What a server leaves."""
+        for name in self.pods(server):
+            self.faults.delete_pod(pod=name)
+
+    def pod(self, server):
+        """The only one."""
+        (name, pod), = self.pods(server).items()
+        return name, pod
+
+
+@contextlib.contextmanager
+def pod_cluster(engine, build):
+    """Its files are for the workers' user, too."""
+    agent = import_agent(
+        engine, build, f"localhost/mcp-sandboxd-test/agent-{os.getpid()}")
+    cluster = Running()
+    try:
+        cluster.start()
+        os.chmod(cluster.directory, 0o711)
+        for path in (cluster.kubeconfig, cluster.token, cluster.ca):
+            os.chmod(path, 0o644)
+        yield PodCluster(cluster, agent)
+        left = cluster.faults.take_violations()
+        assert not left, f"what the real server mishandles: {left}"
+    finally:
+        if cluster.process is not None:
+            cluster.stop()
+        cluster.clear()
+        engine.request("DELETE", f"/images/{agent}?force=1")

@@ -1,0 +1,106 @@
+/*
+ * kubernetes_int.h - what the files of worker/kubernetes/ share
+ */
+#ifndef WORKER_KUBERNETES_KUBERNETES_INT_H
+#define WORKER_KUBERNETES_KUBERNETES_INT_H
+
+#include <sys/queue.h>
+
+#include "worker/backends.h"
+#include "worker/kubernetes/cluster.h"
+#include "worker/kubernetes/pod_feed.h"
+#include "worker/kubernetes/kubernetes.h"
+#include "worker/kubernetes/network.h"
+#include "worker/kubernetes/pod_exec.h"
+#include "worker/kubernetes/pod_settings.h"
+#include "worker/kubernetes/pod_table.h"
+#include "worker/kubernetes/pod_view.h"
+#include "worker/kubernetes/rights.h"
+
+#define KUBERNETES_ASK_MS 15000
+#define KUBERNETES_CREATE_MS 30000
+#define KUBERNETES_LIST_MS 60000
+#define KUBERNETES_REMOVE_MS 60000 /* asked for and seen through */
+/* A name that is taken by a Pod on its way out. */
+#define KUBERNETES_NAME_MS 30000
+#define KUBERNETES_RIGHTS_MS 5000   /* until what was missing is asked again */
+#define KUBERNETES_NETWORK_MS 60000 /* until it is tried again */
+#define KUBERNETES_PAGE 500
+#define KUBERNETES_PAGE_MAX (32u << 20)
+
+struct kubernetes {
+	struct backend b;
+	struct event_base *base;
+	struct cluster *cluster;
+	const struct policy *policy;
+	struct pod_settings settings;
+	char *ns;
+	char *instance;
+	char *id; /* of the instance */
+	struct pod_ours ours;
+	const struct backend_watch *user;
+	void *user_arg;
+	bool freeing;
+
+	/* kubernetes.c's: whether the cluster is there, and what is missing */
+	struct pod_feed *feed; /* NULL: without an instance there is nothing */
+	bool up;
+	bool known; /* it was said once */
+	char detail[ERR_TEXT_MAX];
+	char lack[ERR_TEXT_MAX];
+	struct backend_about about;
+	struct cluster_call *asking; /* which version it is */
+	struct rights_ask *rights;
+	struct timer *rights_again; /* while one is missing */
+	char rights_lack[ERR_TEXT_MAX];
+
+	/* Whether sandboxes that are to have no network have none. */
+	struct network_trial *network;
+	struct timer *network_again;
+	enum network_verdict network_verdict;
+	char network_lack[ERR_TEXT_MAX]; /* "": it is as it is to be */
+	const char *network_word;        /* for what holds a sandbox */
+
+	struct pod_table pods;
+	struct pod_execs execs;
+	TAILQ_HEAD(, backend_create) creates; /* pod_create.c's */
+	TAILQ_HEAD(, pod_start) starts;       /* pod_start.c's */
+	TAILQ_HEAD(, pod_removal) removals;   /* pod_removal.c's */
+};
+
+/* pod_ask.c
+ * pod_ask - a request whose path is printf's, below that of the namespace:
+ * "pods/%s" */
+struct cluster_call *pod_ask(struct kubernetes *k,
+    const struct cluster_ask *ask, const char *path, ...) PRINTF(3, 4);
+/* pod_check - 0, or what backend.h's callbacks are told of such an answer:
+ * ERR_NOTFOUND only when the cluster says that the object is not there */
+int pod_check(const struct cluster_answer *a, const char *what, struct err *e);
+
+/* pod_ops.c: as backend_ops says */
+void pod_inspect(struct backend *b, const struct backend_handle *h,
+    backend_container_cb cb, void *arg);
+void pod_list(struct backend *b, backend_list_cb cb, void *arg);
+
+/* pod_create.c: as backend_ops says */
+struct backend_create *pod_create(struct backend *b,
+    const struct backend_spec *spec, backend_created_cb cb, void *arg);
+void pod_create_abandon(struct backend *b, struct backend_create *c);
+/* pod_creates_resume - those that waited for a trial of the network, when that
+ * is over */
+void pod_creates_resume(struct kubernetes *k);
+/* pod_creates_clear - those that wait for no answer are told */
+void pod_creates_clear(struct kubernetes *k);
+
+/* pod_start.c: as backend_ops says */
+void pod_start(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg);
+void pod_start_abandon(struct backend *b, const struct backend_handle *h);
+void pod_starts_clear(struct kubernetes *k);
+
+/* pod_removal.c: as backend_ops says */
+void pod_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg);
+void pod_removals_clear(struct kubernetes *k);
+
+#endif
