@@ -28,7 +28,8 @@ struct census {
 	bool is_refused;
 	struct stranger *strangers;
 	size_t n;
-	uint64_t next_ms; /* when the backend is swept */
+	uint64_t next_ms;  /* when the backend is swept */
+	bool sweeps_again; /* soon after that */
 	uint64_t containers;
 };
 
@@ -143,11 +144,20 @@ sweep(const struct census *c)
 	return true;
 }
 
+/* While it was away boxes may have been lost that could not be removed: a
+ * sweep comes soon, and a second one for those that are too young for it. */
 void
 census_on_engine(struct census *c)
 {
+	uint64_t now_ms = clock_mono_ms();
+
 	if (!c->is_settled && sweep(c))
-		c->next_ms = clock_mono_ms() + EVERY_MS;
+		c->next_ms = now_ms + EVERY_MS;
+	if (!c->is_settled)
+		return;
+	c->sweeps_again = true;
+	if (c->next_ms > now_ms + FIRST_MS)
+		c->next_ms = now_ms + FIRST_MS;
 }
 
 void
@@ -156,7 +166,8 @@ census_tick(struct census *c, uint64_t now_ms)
 	if (now_ms < c->next_ms)
 		return;
 	(void)sweep(c);
-	c->next_ms = now_ms + EVERY_MS;
+	c->next_ms = now_ms + (c->sweeps_again ? FIRST_MS : EVERY_MS);
+	c->sweeps_again = false;
 }
 
 /* ---- what is found */

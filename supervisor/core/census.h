@@ -55,7 +55,8 @@ void census_on_found(struct census *c, const struct msg_sweep_found *m);
 /* census_containers - on the engine, of this server, behind the last sweep;
  * CENSUS_UNKNOWN: there was none yet */
 uint64_t census_containers(const struct census *c);
-/* census_on_engine - a worker has its engine: the census can be taken */
+/* census_on_engine - a worker has its engine: the census can be taken, and
+ * what was left meanwhile be removed */
 void census_on_engine(struct census *c);
 void census_tick(struct census *c, uint64_t now_ms);
 /* census_on_swept - all was found; false: it is to be asked again */

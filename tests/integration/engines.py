@@ -237,6 +237,17 @@ class Dockerd(PrivateEngine):
              "--ip-masq=false", "--bridge=none", *self.args],
             preexec_fn=hand_down, pass_fds=() if fd == -1 else (3, fd))
 
+    def kill(self):
+        """With its containerd.  The next one would take a pid that nobody has
+        waited for yet for one that lives."""
+        super().kill()
+        path = f"{self.dir}/x/containerd/containerd.pid"
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(path, encoding="ascii") as f:
+                os.kill(int(f.read()), signal.SIGKILL)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
     def close(self):
         super().close()
         if self.listener is not None:

@@ -47,6 +47,31 @@ class Engine:
         assert status == 200, data
         return json.loads(data)
 
+    def bridges(self, container):
+        """Pids, on this host, of what bridges are in a container."""
+        init = self.inspect(container)["State"]["Pid"]
+        return [pid for pid, words in processes()
+                if words[1:] == ["bridge"] and
+                namespace(pid) == namespace(init)]
+
+
+def processes():
+    """[(pid, words)] of this host's."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has ended
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().decode(errors="replace")
+            found.append((int(pid), words.split("\0")[:-1]))
+    return found
+
+
+def namespace(pid):
+    """Of pids, that of this one; None: it has ended."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    return None
+
 
 class Admin:
     """Who asks at a server's admin socket."""
