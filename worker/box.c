@@ -955,7 +955,7 @@ static void
 die_cb(struct box_place *p, void *arg)
 {
 	(void)arg;
-	die(box_of(p));
+	die(CONTAINER_OF(p, struct box, at));
 }
 
 void
