@@ -31,8 +31,8 @@ struct trial_of {
 	const char *name;        /* of the container; copied */
 };
 
-/* trial_new - t's pointers are kept */
-struct trial *trial_new(const struct trial_of *t);
+/* trial_new - of's pointers are kept */
+struct trial *trial_new(const struct trial_of *of);
 /* trial_free - the backend must be gone, or nothing of it asked */
 void trial_free(struct trial *t);
 /* trial_start - now, whatever it takes (an image is built); nothing while one

@@ -384,7 +384,7 @@ pod_security(const struct pod_body *p)
 }
 
 void
-pod_body_put_place(json_t *o, const struct pod_settings *s)
+pod_body_put_place(json_t *spec, const struct pod_settings *s)
 {
 	json_t *nodes = json_object(), *secrets = json_array();
 
@@ -399,8 +399,8 @@ pod_body_put_place(json_t *o, const struct pod_settings *s)
 	}
 	for (char *const *n = s->pull_secrets; *n != NULL; n++)
 		add(secrets, json_pack("{s:s}", "name", *n));
-	put(o, "nodeSelector", nodes);
-	put(o, "imagePullSecrets", secrets);
+	put(spec, "nodeSelector", nodes);
+	put(spec, "imagePullSecrets", secrets);
 }
 
 static json_t *

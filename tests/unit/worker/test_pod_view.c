@@ -177,8 +177,9 @@ TEST(one_that_is_being_deleted_is_removed_whatever_it_does)
 
 TEST(what_has_no_good_name_and_uid_is_no_pod)
 {
-	static const char *const bad[] = {"{}", "[]",
-	    "{\"metadata\":{\"name\":\"a/b\",\"uid\":\"" UID "\"}}",
+	static const char slash[] =
+	    "{\"metadata\":{\"name\":\"a/b\",\"uid\":\"" UID "\"}}";
+	static const char *const bad[] = {"{}", "[]", slash,
 	    "{\"metadata\":{\"name\":\"a\",\"uid\":\"x y\"}}",
 	    "{\"metadata\":{\"name\":\"a\",\"uid\":7}}",
 	    "{\"metadata\":{\"name\":\"a\",\"uid\":\"\"}}"};
