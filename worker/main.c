@@ -143,16 +143,13 @@ choose_way(struct worker_process *p, const struct way *by_mount,
     const struct way *by_exec, const char *word, struct err *e)
 {
 	const struct backend *b = p->w.box_host.backend;
-	const struct way *only = NULL;
+	const struct way *only = strcmp(word, "unix") == 0 ? by_mount : by_exec;
+	bool is_set = strcmp(word, "auto") != 0;
 
-	if (strcmp(word, "unix") == 0)
-		only = by_mount;
-	else if (strcmp(word, "bridge") == 0)
-		only = by_exec;
-	if (only != NULL && !way_can(only, b))
+	if (is_set && !way_can(only, b))
 		return err_set(e, ERR_INVAL,
 		    "CARRIER=%s: this engine cannot do what it needs", word);
-	if (only != NULL)
+	if (is_set)
 		ways_choose(&p->w.ways, only, "set by CARRIER");
 	else if (!way_can(by_mount, b))
 		ways_choose(&p->w.ways, by_exec, "the engine mounts nothing");
@@ -161,7 +158,7 @@ choose_way(struct worker_process *p, const struct way *by_mount,
 		    "the engine starts no programs in sandboxes");
 	else
 		p->w.trial = open_trial(p, by_mount, by_exec);
-	if (only == NULL && way_can(by_exec, b))
+	if (!is_set && way_can(by_exec, b))
 		ways_set_own_kernel(&p->w.ways, by_exec);
 	return 0;
 }

@@ -223,8 +223,9 @@ open_prepares(
 static void
 list_files(struct docker *d)
 {
-	const char *const files[DOCKER_FILES_MAX] = {DOCKER_INSTALLED_FILE,
-	    OWNER_USERS, OWNER_GROUPS, d->engine.sites.directory,
+	static const char installed[] = DOCKER_INSTALLED_FILE;
+	const char *const files[DOCKER_FILES_MAX] = {installed, OWNER_USERS,
+	    OWNER_GROUPS, d->engine.sites.directory,
 	    d->dockerfile[0] != '\0' ? d->dockerfile : NULL};
 	size_t n = 0;
 
