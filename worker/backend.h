@@ -284,6 +284,9 @@ struct backend_ops {
 	/* BACKEND_CAN_BOUND.  What is gone already is bounded well. */
 	void (*set_bounds)(struct backend *b, const struct backend_handle *h,
 	    const struct backend_bounds *bounds, backend_done_cb cb, void *arg);
+	/* Is that a handle of ours as the front may name one?  What the
+	 * front says is put into a path of the API. */
+	bool (*is_id)(const char *id);
 	/* Whose users those of a box are, as the backend says. */
 	enum backend_users (*users)(const struct backend *b);
 	/* All boxes of our instance, in any state. */

@@ -94,8 +94,7 @@ int policy_check_claim(const struct policy_claim *c, struct err *e) MUSTCHECK;
 bool policy_is_tenant(const char *s);
 
 /* policy_is_name - 2 to POLICY_NAME_MAX of [A-Za-z0-9_.-], first alphanumeric:
- * what an engine takes as a container's name, and safe in a URL path; an
- * engine's id and a Pod's name are such, too */
+ * what an engine takes as a container's name, and safe in a URL path */
 bool policy_is_name(const char *s);
 /* policy_check_instance - INSTANCE is such a name; ERR_INVAL */
 int policy_check_instance(const char *instance, struct err *e) MUSTCHECK;

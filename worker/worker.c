@@ -165,6 +165,7 @@ static int
 on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 {
 	struct worker *w = arg;
+	const struct backend *b = w->box_host.backend;
 	const struct box_start s = {.sandbox = m->id,
 	    .tenant = m->tenant,
 	    .tenant_name = m->tenant_name,
@@ -184,7 +185,7 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 		.identifier = m->identifier, .generation = m->generation}};
 
 	if (!policy_is_name(m->name) ||
-	    (m->container_id[0] != '\0' && !policy_is_name(m->container_id)))
+	    (m->container_id[0] != '\0' && !b->ops->is_id(m->container_id)))
 		return err_set(e, ERR_PROTO, "no good name or id");
 	if (!policy_is_tenant(m->tenant_name))
 		return err_set(e, ERR_PROTO, "no tenant name");

@@ -293,7 +293,8 @@ open_household(struct stdio_program *p, char **argv, struct err *e)
 
 /* ---- life */
 
-/* poll, as epoll knows no regular files. */
+/* poll, as epoll knows no regular files; and a clock that is not some
+ * milliseconds behind: what a server says in "retry" is waited for. */
 static struct event_base *
 make_base(void)
 {
@@ -301,6 +302,7 @@ make_base(void)
 	struct event_base *base;
 
 	if (c == NULL || event_config_avoid_method(c, "epoll") != 0 ||
+	    event_config_set_flag(c, EVENT_BASE_FLAG_PRECISE_TIMER) != 0 ||
 	    (base = event_base_new_with_config(c)) == NULL)
 		fatal(EXIT_MEMORY, "no event base");
 	event_config_free(c);

@@ -50,9 +50,7 @@ def is_indexed(server):
 @pytest.fixture(scope="module")
 def full(build, engine):
     """A server with a history, and the ids of its runs, oldest first."""
-    # A page of the longest is up to 60 ms of work on a machine that is busy.
-    with serving(build, engine, stall_ms=0, busy_ms=100,
-                 env={"MAX_RUNS": 100000}) as server:
+    with serving(build, engine, stall_ms=0, env={"MAX_RUNS": 100000}) as server:
         first = server.client().run("box", "true")["run_id"]
         server.stop()
         ids = add_runs(server, first, RUNS)

@@ -17,11 +17,6 @@ def test_who_looks_at_turns_allows_none():
     assert harm([TURN.format(51)], 0) == [TURN.format(51)]
 
 
-def test_turns_of_a_slow_machine_are_none():
-    log = [TURN.format(59), TURN.format(101)]
-    assert harm(log, 0, 100) == log[1:]
-
-
 def test_reports_of_sanitizers_are_harm():
     log = ["ERROR: AddressSanitizer: x", "a.c:1: runtime error: y"]
     assert harm([*log, "a line", TURN.format(59)]) == log

@@ -203,6 +203,7 @@ static const struct backend_ops docker_ops = {.can = BACKEND_HAS_PID |
     .remove = docker_remove,
     .stop = docker_stop,
     .set_bounds = docker_set_bounds,
+    .is_id = policy_is_id,
     .users = docker_users,
     .list = docker_list,
     .look_image = docker_look_image,

@@ -350,6 +350,7 @@ static const struct backend_ops kubernetes_ops = {
     .start_abandon = pod_start_abandon,
     .inspect = pod_inspect,
     .remove = pod_remove,
+    .is_id = pod_name_is_label,
     .users = kubernetes_users,
     .list = pod_list,
     .exec = kubernetes_exec,

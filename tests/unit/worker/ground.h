@@ -181,6 +181,7 @@ static const struct backend_ops ground_backend_ops = {.can = BACKEND_HAS_PID |
     .remove = ground_remove,
     .stop = ground_stop,
     .set_bounds = ground_set_bounds,
+    .is_id = policy_is_id,
     .users = ground_users,
     .list = ground_list};
 

@@ -124,7 +124,7 @@ TEST(an_id_that_is_none_ends_the_channel)
 	struct msg_sandbox_open open = plain_open();
 
 	open.mode = MSG_OPEN_MODE_ADOPT;
-	open.container_id = "0123456789ab/x";
+	open.container_id = "0123456789aB";
 	msg_send_sandbox_open(their_end, &open);
 	expect_refused();
 	assert_int_equal(ground.inspects.n, 0);
