@@ -135,8 +135,8 @@ struct history_page {
 	struct history_line *lines;
 	size_t n;
 	/* More may come: "" when not.  A page can have fewer lines than the
-	 * limit, even none, and yet a next: so much was looked through
-	 * that another question should have its turn. */
+	 * limit, even none, and yet a next: so much was looked through,
+	 * or is in it, that another question should have its turn. */
 	char next[HISTORY_CURSOR_MAX + 1];
 	bool has_total;
 	bool is_at_least; /* the total is a lower bound */

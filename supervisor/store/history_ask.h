@@ -14,6 +14,9 @@
 
 /* At most so long a page looks for its lines, and so many runs it weighs. */
 #define HISTORY_TURN_MS 250
+/* What a page's texts have before it ends: its reader makes JSON of all of them
+ * in one turn of its loop. */
+#define HISTORY_PAGE_BYTES (1u << 20)
 #define HISTORY_COUNT_MS 100
 #define HISTORY_COLLECT_MAX 20000
 #define HISTORY_STATS_MS 10000

@@ -10,8 +10,9 @@
  * duration or bytes a rare filter's runs are collected and sorted, and a common
  * one's are met soon enough on the walk through all in that order.
  *
- * A page looks for HISTORY_TURN_MS at most.  What it has then goes out, with a
- * cursor behind the last run that it looked at.
+ * A page looks for HISTORY_TURN_MS at most, and has little more text than
+ * HISTORY_PAGE_BYTES.  What it has then goes out, with a cursor behind the last
+ * run that it looked at.
  */
 #include "supervisor/store/history_ask.h"
 
@@ -32,8 +33,9 @@ struct history_walk {
 	struct history_asking *a;
 	uint64_t until_ms;
 	unsigned int nseen;
-	bool is_full; /* a run that passes has no room */
-	bool is_late;
+	size_t bytes;             /* of its texts */
+	bool is_full;             /* a run that passes has no room */
+	bool is_late;             /* the next page goes on */
 	struct history_cursor at; /* the last run that was looked at */
 	int64_t last_place;       /* of a file's way: the run may come again */
 };
@@ -308,10 +310,15 @@ take_row(
 	w->last_place = at.place;
 	if (passes) {
 		p->lines = array_grow(p->lines, p->n, sizeof(*p->lines));
-		get_line(c, &p->lines[p->n++]);
+		get_line(c, &p->lines[p->n]);
+		w->bytes += strlen(p->lines[p->n].command) +
+		    strlen(p->lines[p->n].error);
+		p->n++;
 	}
 	if (++w->nseen % LOOK_AT_CLOCK == 0)
 		w->is_late = clock_mono_ms() >= w->until_ms;
+	if (w->bytes >= HISTORY_PAGE_BYTES)
+		w->is_late = true;
 	return !w->is_late;
 }
 

@@ -96,6 +96,15 @@ def pages(server, query):
         cursor = f"&cursor={page['next_cursor']}"
 
 
+def test_a_page_of_long_texts_is_shorter_and_has_a_next(full):
+    server, ids = full
+    page = server.get_json("/api/v1/runs?limit=500&sort=created")
+    n = len(page["runs"])
+    assert page["next_cursor"] and 0 < n < 500
+    assert [r["run_id"] for r in page["runs"]] == ids[:n]
+    assert n * len(WORDS) < (1 << 20) + 2 * len(WORDS)
+
+
 @pytest.mark.parametrize("least, most", [
     (1, 4), (5, 100000), (9, 100000), (9, 9), (1, 8)])
 def test_durations_that_many_and_few_have(full, least, most):
