@@ -127,10 +127,10 @@ def test_an_environment_and_a_place(cluster, pods):
 def test_all_may_write_to_an_empty_directory(cluster, pods):
     pods.running("write", container={
         "securityContext": PROFILE, "volumeMounts": [
-            {"name": "work", "mountPath": "/work"}]},
+            {"name": "work", "mountPath": "/kept"}]},
         volumes=[{"name": "work", "emptyDir": {}}])
     assert output(cluster, "write", "sh", "-c",
-                  "echo here >/work/it && cat /work/it") == \
+                  "echo here >/kept/it && cat /kept/it") == \
         ("here\n", "Success")
 
 
