@@ -24,9 +24,9 @@
 #include "supervisor/store/spool.h"
 #include "supervisor/store/store_int.h"
 
-#define STEP_RUNS 256 /* in a transaction */
-#define GATHER_MS 100 /* for more to come, when nobody asks */
-#define IDLE_MS 1000
+#define STEP_RUNS 256  /* in a transaction */
+#define GATHER_MS 100  /* for more to come, when nobody asks */
+#define WAL_MS 200     /* until it is tried again to empty it */
 #define REST_MS 600000 /* nothing is to be done */
 #define GAPS_MAX 20000
 #define GAP_REACH 4096
@@ -47,6 +47,7 @@ struct history_index {
 	int64_t upto;
 	bool is_dirty; /* as the file says */
 	bool is_merging;
+	bool is_late;   /* something was taken out since the merge began */
 	bool is_pinned; /* the database is read as of one moment */
 	size_t ngaps;
 	uint64_t merge_at, merge_spent_ms;
@@ -82,6 +83,8 @@ step_end(struct history_index *x, int rc, struct err *e)
 		rc = db_exec_at(x->take.to, DB_INDEX_DIRTY_PUT, 1, e);
 		x->is_dirty = rc == 0;
 	}
+	x->is_late = x->is_late || (x->take.is_dirty && x->is_merging);
+	x->take.is_dirty = false;
 	if (rc == 0)
 		rc = db_exec(x->take.to, DB_COMMIT, e);
 	if (rc != 0)
@@ -403,7 +406,7 @@ read_state(struct history_index *x, struct err *e)
 	x->upto = db_get_int(&c);
 	x->is_dirty = db_get_int(&c) != 0;
 	db_call_end(&c);
-	x->take.is_dirty = x->is_dirty;
+	x->take.is_dirty = false;
 	if (history_corpus_load(&x->take.corpus, x->take.to, e) != 0)
 		return e->code;
 	atomic_store(&x->text_bytes, x->take.corpus.bytes);
@@ -504,7 +507,8 @@ open_index(struct history_index *x, struct err *e)
 
 /* ---- when there is nothing else to do */
 
-/* Pieces of FTS5 into one, some at a time: what was taken out is gone then. */
+/* Pieces of FTS5 into one, some at a time: what was taken out before the first
+ * of these steps is gone then. */
 static int
 merge(struct history_index *x, struct err *e)
 {
@@ -516,13 +520,13 @@ merge(struct history_index *x, struct err *e)
 	if (rc == 0)
 		rc = db_exec_at(x->take.to, DB_INDEX_WORDS_MERGE,
 		    x->is_merging ? MERGE_PAGES : -MERGE_PAGES, e);
+	x->is_late = x->is_late && x->is_merging;
 	x->is_merging = true;
 	/* FTS5: one change, of its own, when there was nothing to merge. */
 	if (rc == 0 && db_changes(x->take.to) - changes < 2) {
-		rc = db_exec_at(x->take.to, DB_INDEX_DIRTY_PUT, 0, e);
+		rc = db_exec_at(x->take.to, DB_INDEX_DIRTY_PUT, x->is_late, e);
 		x->is_merging = false;
-		x->is_dirty = false;
-		x->take.is_dirty = false;
+		x->is_dirty = x->is_late;
 		x->wants_empty_wal = true;
 	}
 	if (rc == 0)
@@ -580,6 +584,7 @@ static uint64_t
 idle_ms(const struct history_index *x)
 {
 	const uint64_t now = clock_mono_ms();
+	uint64_t ms = REST_MS;
 
 	if (has_too_much(x))
 		return x->shed_at > now ? x->shed_at - now : 1;
@@ -587,9 +592,9 @@ idle_ms(const struct history_index *x)
 		return 1;
 	if (x->is_dirty && x->merge_at <= now)
 		return 50;
-	if (x->is_dirty && x->merge_at - now < IDLE_MS)
-		return x->merge_at - now;
-	return x->wants_empty_wal ? 200 : REST_MS;
+	if (x->is_dirty && x->merge_at - now < ms)
+		ms = x->merge_at - now;
+	return x->wants_empty_wal && ms > WAL_MS ? WAL_MS : ms;
 }
 
 /* ---- following */

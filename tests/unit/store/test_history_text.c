@@ -258,6 +258,62 @@ TEST(a_deleted_runs_text_is_gone_from_the_file)
 	assert_int_equal(count_q(f, "word201"), 1);
 }
 
+#define MANY_WORDS 1200 /* a run has that many of its own */
+#define MANY_RUNS 100
+#define LATE_RUNS 10
+#define MERGE_BEGINS_MS 60 /* 50 after the last that was to be done */
+
+/* So many that a merge takes several steps. */
+static void
+fill_with_many_words(struct fixture *f)
+{
+	char *text = xcalloc(MANY_WORDS, 16), *to;
+
+	for (unsigned int i = 0; i < MANY_RUNS; i++) {
+		to = text;
+		for (unsigned int j = 0; j < MANY_WORDS; j++)
+			to += sprintf(
+			    to, "%08x ", (i * MANY_WORDS + j) * 2654435761u);
+		(void)add_run_saying(
+		    f, 1 + i, STORE_TENANT_DEFAULT, "echo", text);
+	}
+	free(text);
+}
+
+/* Deleted while what was deleted before them is being merged. */
+TEST(what_is_deleted_during_a_merge_is_gone_from_the_file)
+{
+	struct uuid uuids[LATE_RUNS];
+	struct result done = {0};
+	char word[32];
+
+	setup_sandboxes(f);
+	fill_with_many_words(f);
+	for (unsigned int i = 0; i < LATE_RUNS; i++) {
+		/* no two with a beginning that FTS5 would write once */
+		(void)snprintf(
+		    word, sizeof(word), "%cmarker%uq", (char)('c' + i), i);
+		uuids[i] = add_run_saying(
+		    f, 1000 + i, STORE_TENANT_DEFAULT, word, "x");
+	}
+	assert_int_equal(count_q(f, "jmarker7q"), 1);
+	assert_true(is_anywhere(f, "marker7q"));
+	for (unsigned int i = 0; i < LATE_RUNS; i++) {
+		store_run_delete(f->store,
+		    (struct tenant_id){STORE_TENANT_DEFAULT}, &uuids[i],
+		    result_cb, &done);
+		fixture_wait(f, &done.calls, i + 1);
+		assert_string_equal(done.msg, "");
+		assert_int_equal(count_q(f, "cmarker0q"), 0);
+		(void)usleep(MERGE_BEGINS_MS * 1000);
+	}
+	for (unsigned int i = 0; i < LATE_RUNS; i++) {
+		(void)snprintf(word, sizeof(word), "marker%uq", i);
+		wait_until_gone(f, word);
+	}
+	assert_int_equal(count_q(f, "echo"), MANY_RUNS);
+}
+
 TEST(a_purged_tenants_runs_are_gone_from_the_file)
 {
 	const struct history_query q = {.limit = 10};
