@@ -446,25 +446,26 @@ usage_show(const struct ctl_call *c, struct err *e)
 }
 
 static int
-whoami(const struct ctl_call *c, struct err *e)
+show(const struct ctl_call *c, const char *path, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 
-	if (ask(c, "GET", "/api/v1/whoami", NULL, &o, e) != 0)
+	if (ask(c, "GET", path, NULL, &o, e) != 0)
 		return e->code;
 	ctl_print_answer(c->o, o);
 	return 0;
 }
 
 static int
+whoami(const struct ctl_call *c, struct err *e)
+{
+	return show(c, "/api/v1/whoami", e);
+}
+
+static int
 health_ask(const struct ctl_call *c, struct err *e)
 {
-	AUTO(auto_json) json_t *o = NULL;
-
-	if (ask(c, "GET", "/readyz", NULL, &o, e) != 0)
-		return e->code;
-	ctl_print_answer(c->o, o);
-	return 0;
+	return show(c, "/readyz", e);
 }
 
 #include "supervisor/ctl/ctl_calls_gen.h" /* commands[] */
