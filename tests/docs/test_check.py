@@ -1,4 +1,5 @@
 """What ./bootstrap check runs, with --more and with arguments."""
+import argparse
 import importlib.machinery
 import importlib.util
 import os
@@ -30,53 +31,86 @@ def build(request):
     return request.param
 
 
-def test_check_and_more_run_every_suite_once(run, tmp_path, build):
-    """What is chosen for the one is left out by the other."""
-    check, more = jobs(run, tmp_path), jobs(run, tmp_path, more=True)
+def files_of(suite):
+    return {os.path.join("tests", suite, f) for f in os.listdir(
+        os.path.join(TOP, "tests", suite))
+        if f.startswith("test_") and f.endswith(".py")}
+
+
+def words_of(found, name, build):
+    """What the jobs of that name give to pytest: what is run, and what of it
+    is left out."""
+    words = [word for job, command in found.items()
+             if job.startswith(name) and job.endswith(f"({build})")
+             for word in command if word.startswith(("tests/", "--deselect="))]
+    left = {w.split("=", 1)[1] for w in words if "=" in w}
+    return [w for w in words if "=" not in w], left
+
+
+def run_whole(run, tmp_path, suite, build):
+    """The files that check and --more run whole on that build; none twice in
+    one way, and a test that the one has chosen is left out by the other."""
+    every = set()
+    for name in (suite, f"apart: {suite}", *(
+            f"{c.name}: {suite}" for c in run.COLUMNS if suite in c.tests)):
+        (here, out), (there, left) = (
+            words_of(jobs(run, tmp_path, more=more), name, build)
+            for more in (False, True))
+        files = [f for word in [*here, *there] for f in (
+            files_of(suite) - left if word == f"tests/{suite}" else [word])]
+        chosen = {f for f in files if "::" in f}
+        assert not out
+        assert all(os.path.exists(os.path.join(TOP, test.split("::")[0]))
+                   for test in chosen)
+        assert not there or chosen <= left
+        assert len(files) == len(set(files)), name
+        every |= set(files) - chosen
+    return every
+
+
+def test_check_and_more_run_every_file(run, tmp_path):
+    """On both builds, unless its suite is of none; what is apart on one."""
     for suite in run.SUITES:
-        here, there = (words_of(found, suite, build) for found in (check, more))
-        folder = os.path.join("tests", suite)
-        if run.NOT_ON.get(suite) == build:
-            assert here + there == []
-        elif here and there:
-            part, = here
-            assert part.startswith(folder)
-            assert os.path.exists(os.path.join(TOP, part.split("::")[0]))
-            assert f"--deselect={part}" in there
-            assert whole([w for w in there if "=" not in w], folder)
+        on = {b: run_whole(run, tmp_path, suite, b)
+              for b in ("sanitizers", "gcc")}
+        apart = {f"tests/{suite}/{f}" for f in run.APART.get(suite, ())}
+        if suite in run.NOT_ON:
+            assert on.pop(run.NOT_ON[suite]) == set()
+            assert on.popitem()[1] == files_of(suite)
         else:
-            assert whole(here or there, folder)
+            assert on["gcc"] == files_of(suite) - apart
+            assert on["sanitizers"] == files_of(suite) - set(run.ON_GCC_ALONE)
 
 
-def words_of(found, suite, build):
-    """What its jobs name to pytest."""
-    return [word for name, command in found.items()
-            if name.startswith(suite) and name.endswith(f"({build})")
-            for word in command if word.startswith(("tests/", "--deselect"))]
-
-
-def whole(words, folder):
-    """The folder, or each of its files once."""
-    return words == [folder] or sorted(words) == sorted(
-        os.path.join(folder, f) for f in os.listdir(os.path.join(TOP, folder))
-        if f.startswith("test_") and f.endswith(".py"))
-
-
-def test_check_and_more_run_each_test_by_the_bridge_once_at_most(
-        run, tmp_path):
+def test_a_column_has_all_that_is_of_a_carrier(run, tmp_path):
     """A file is left out by its name alone: a new one is run."""
-    check, more = jobs(run, tmp_path), jobs(run, tmp_path, more=True)
-    for suite, tests in run.ON_BRIDGE.items():
-        folder, left_out = os.path.join("tests", suite), \
-            {os.path.join("tests", suite, f) for f in run.NOT_ON_BRIDGE[suite]}
-        tests = [os.path.join(folder, test) for test in tests]
-        assert words_of(check, f"bridge: {suite}", "sanitizers") == tests
-        words = words_of(more, f"bridge: {suite}", "gcc")
-        assert {f"--deselect={test}" for test in tests} == {
-            w for w in words if "=" in w}
-        files = [w for w in words if "=" not in w]
-        assert not left_out & set(files)
-        assert whole([*files, *left_out], folder)
+    more = jobs(run, tmp_path, more=True)
+    for column in run.COLUMNS:
+        for suite, tests in column.tests.items():
+            files, left = words_of(more, f"{column.name}: {suite}", "gcc")
+            assert left == {f"tests/{suite}/{test}" for test in tests}
+            out = {f"tests/{suite}/{f}" for f in column.left_out(suite)}
+            assert out <= files_of(suite)
+            assert set(files) == files_of(suite) - out
+
+
+def test_the_shares_are_all_of_it(run, tmp_path):
+    whole = run.all_jobs(str(tmp_path), True, [])
+    parts = [run.all_jobs(str(tmp_path), True, [], (k, 4))
+             for k in (1, 2, 3, 4)]
+    waited_for = {j.name for job in whole for j in job.after}
+    found = [j.name for part in parts for j in part
+             if j.name not in waited_for]
+    assert sorted(found) == sorted(
+        j.name for j in whole if j.name not in waited_for)
+    assert {j.name for part in parts for j in part} == {
+        j.name for j in whole}
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "1/4/2"])
+def test_a_share_that_is_none_is_an_error(run, text):
+    with pytest.raises(argparse.ArgumentTypeError):
+        run.as_share(text)
 
 
 def test_check_and_more_run_every_lint_once(run, tmp_path):
