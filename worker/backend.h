@@ -331,11 +331,21 @@ struct backend_runtime {
 	char platform[32]; /* gVisor's, when its arguments say it; "" */
 };
 
+/* Whether sandboxes that are to have no network have none. */
+enum backend_network {
+	BACKEND_NETWORK_NOT_TRIED, /* there is nothing to try */
+	BACKEND_NETWORK_CLOSED,
+	BACKEND_NETWORK_OPEN,
+	BACKEND_NETWORK_UNKNOWN
+};
+
 /* What a backend says of itself, for the doctor; "" and false for what it does
  * not say. */
 struct backend_facts {
 	char where[BACKEND_PATH_MAX]; /* a socket's path, or a URL */
 	bool is_cluster; /* of what its nodes are it says nothing */
+	enum backend_network network;
+	char network_why[ERR_TEXT_MAX]; /* of CLOSED "" */
 	bool is_remote, has_tls;
 	/* When its certificate ends, the authority's and ours; 0: none. */
 	int64_t peer_ends_ms, ca_ends_ms, own_ends_ms;

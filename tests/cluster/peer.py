@@ -4,8 +4,6 @@ import contextlib
 import http.client
 import json
 import os
-import socket
-import ssl
 import struct
 import time
 import urllib.parse
@@ -14,11 +12,6 @@ V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 BINARY, CLOSE, PING = 2, 8, 9
 WAIT_S = 10
 MASK = b"\x11\x22\x33\x44"
-
-
-def token_of(cluster):
-    with open(cluster.token, encoding="utf-8") as f:
-        return f.read()
 
 
 def frame(data, opcode=BINARY, fin=True, mask=MASK):
@@ -40,18 +33,16 @@ class Peer:
     """One WebSocket; status is the HTTP status of its beginning."""
 
     def __init__(self, cluster, path, protocols=(V5,), early=b"", alpn=()):
-        context = ssl.create_default_context(cafile=cluster.ca)
-        if alpn:
-            context.set_alpn_protocols(list(alpn))
-        plain = socket.create_connection(("127.0.0.1", cluster.port), WAIT_S)
-        self.socket = context.wrap_socket(plain, server_hostname="localhost")
+        self.socket = cluster.stream(WAIT_S, alpn)
         self.buffer = b""
         offered = f"Sec-WebSocket-Protocol: {', '.join(protocols)}\r\n" \
             if protocols else ""
+        account = "".join(
+            f"{k}: {v}\r\n" for k, v in cluster.account().items())
         self.send(
             f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r"
             "\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-            f"Authorization: Bearer {token_of(cluster)}\r\n{offered}"
+            f"{account}{offered}"
             "Sec-WebSocket-Key: "
             f"{base64.b64encode(os.urandom(16)).decode()}\r\n\r\n".encode() +
             early)
@@ -156,7 +147,7 @@ class Watch:
         words = urllib.parse.urlencode({"watch": "true", **query})
         self.connection.request(
             "GET", f"/api/v1/namespaces/{cluster.namespace}/pods?{words}",
-            headers={"Authorization": f"Bearer {token_of(cluster)}"})
+            headers=cluster.account())
         self.answer = self.connection.getresponse()
         assert self.answer.status == 200
 

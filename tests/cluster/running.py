@@ -113,6 +113,19 @@ class Running:
         """(certificate, key) of the cluster's authority."""
         return self.faults.issue(name=name)
 
+    def account(self):
+        """Fields of a request of who has the Role."""
+        with open(self.token, encoding="utf-8") as f:
+            return {"Authorization": f"Bearer {f.read()}"}
+
+    def stream(self, seconds, alpn=()):
+        """A socket with TLS on it."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if alpn:
+            context.set_alpn_protocols(list(alpn))
+        return context.wrap_socket(socket.create_connection(
+            ("127.0.0.1", self.port), seconds), server_hostname="localhost")
+
     def connection(self):
         """A new one, by TLS."""
         return http.client.HTTPSConnection(

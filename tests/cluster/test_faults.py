@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from .bodies import container
-from .peer import Watch, executing, token_of, wait_for
+from .peer import Watch, executing, wait_for
 
 RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
 
@@ -99,11 +99,11 @@ def test_a_bad_token_a_missing_one_and_one_that_expired(cluster, pods):
     answer = connection.getresponse()
     assert b'User \\"system:anonymous\\" cannot get' in answer.read()
     connection.close()
-    old = token_of(cluster)
+    old = cluster.account()
     cluster.faults.expire_tokens()
     assert pods.ask("GET", token=old)[0] == 401
     cluster.faults.renew_token()
-    assert token_of(cluster) != old
+    assert cluster.account() != old
     assert pods.ask("GET")[0] == 200
 
 

@@ -10,7 +10,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 
-from cluster import Running  # noqa: E402
+from cluster import Remote, Running  # noqa: E402
 
 # worker/kubernetes/pod_body.h
 PROGRAM = "usr/local/libexec/mcp-sandboxd/sandbox-agent"
@@ -32,10 +32,14 @@ def import_agent(engine, build, name):
 class PodCluster:
     """A running cluster, and what tests ask of its Pods."""
 
-    def __init__(self, running, agent):
+    def __init__(self, running, agent, **settings):
         self.running = running
-        self.faults = running.faults
         self.agent = agent
+        self.more = settings
+
+    @property
+    def faults(self):
+        return self.running.faults
 
     def settings(self, **more):
         """Of a server whose sandboxes are its Pods."""
@@ -44,7 +48,7 @@ class PodCluster:
                 "KUBERNETES_AGENT_IMAGE": self.agent,
                 # test_pod_network.py has it tried
                 "KUBERNETES_ALLOW_UNENFORCED_NETWORK": "true",
-                "KUBERNETES_PULL_POLICY": "Never"} | more
+                "KUBERNETES_PULL_POLICY": "Never"} | self.more | more
 
     def path(self, *parts):
         return "/".join((f"/api/v1/namespaces/{self.running.namespace}",
@@ -74,12 +78,26 @@ class PodCluster:
     def remove_pods(self, server):
         """What a server leaves."""
         for name in self.pods(server):
-            self.faults.delete_pod(pod=name)
+            self.ask("DELETE", "pods", name,
+                     body={"gracePeriodSeconds": 0}, want=(200, 404))
 
     def pod(self, server):
         """The only one."""
         (name, pod), = self.pods(server).items()
         return name, pod
+
+
+@contextlib.contextmanager
+def remote_cluster(kubeconfig, agent):
+    """One that is there, whose nodes have SANDBOX_IMAGE and this one, or pull
+    them."""
+    remote = Remote(kubeconfig)
+    try:
+        os.chmod(remote.directory, 0o711)
+        os.chmod(remote.kubeconfig, 0o644)
+        yield PodCluster(remote, agent, KUBERNETES_PULL_POLICY="IfNotPresent")
+    finally:
+        remote.clear()
 
 
 @contextlib.contextmanager
@@ -101,3 +119,19 @@ def pod_cluster(engine, build):
             cluster.stop()
         cluster.clear()
         engine.request("DELETE", f"/images/{agent}?force=1")
+
+
+# ---- runs that a bad day meets
+
+def waiting_run(client, name="a"):
+    """One that said something and goes on; its id."""
+    run = client.start(name, "echo on; sleep 600")["run_id"]
+    client.wait_output(run)
+    return run
+
+
+def lost(client, run):
+    """Why it ended with its sandbox."""
+    view = client.wait_end(run)
+    assert view["end_reason"] == "sandbox_lost", view
+    return view["error"]

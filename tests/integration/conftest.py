@@ -5,7 +5,9 @@ programs), DOCKER_HOST, SANDBOX_IMAGE, NODE_CLIENTS;
 SANDBOX_CARRIER: unix, or bridge, where tests with the mark unix are left out;
 SANDBOX_BACKEND: docker, or kubernetes, where these, those with the mark docker
 and all that ask the engine by themselves are left out, and the sandboxes are
-Pods of tests/cluster.
+Pods of tests/cluster;
+TEST_KUBECONFIG, TEST_AGENT_IMAGE: then they are Pods of that cluster, in its
+context's namespace, and their agent is that image's.
 
 server, client and sandbox are of one server that all tests share.  A test that
 harms it, or wants settings, has the mark own: @pytest.mark.own(KEY=value); then
@@ -24,7 +26,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from clusters import pod_cluster  # noqa: E402
+from clusters import pod_cluster, remote_cluster  # noqa: E402
 from receiver import Receiver  # noqa: E402
 from server import (  # noqa: E402
     BACKEND, CARRIER, Engine, Program, Server, harm, serving)
@@ -78,7 +80,12 @@ def tested_cluster(request):
     if BACKEND != "kubernetes":
         yield None
         return
-    with pod_cluster(*map(request.getfixturevalue, ("engine", "build"))) as c:
+    if "TEST_KUBECONFIG" in os.environ:
+        one = remote_cluster(os.environ["TEST_KUBECONFIG"],
+                             os.environ["TEST_AGENT_IMAGE"])
+    else:
+        one = pod_cluster(*map(request.getfixturevalue, ("engine", "build")))
+    with one as c:
         os.environ.update(c.settings())
         Server.tidy = staticmethod(c.remove_pods)
         yield c
@@ -107,6 +114,33 @@ def make_server(build, engine):
         s.hang_up()
         s.destroy(engine)
     assert not bad, bad
+
+
+@pytest.fixture(scope="module")
+def whole_cluster(engine, build):
+    """Of a module that has it do what no other test could stand."""
+    with pod_cluster(engine, build) as c:
+        yield c
+
+
+@pytest.fixture
+def cluster(whole_cluster):
+    yield whole_cluster
+    whole_cluster.faults.reset()
+
+
+@pytest.fixture
+def make_podded(make_server, cluster):
+    """A server whose one worker makes Pods; quick to see silence."""
+    def make(wait=True, **env):
+        return make_server(wait=wait, env=cluster.settings(
+            WORKERS="1", AGENT_PING_MS="500", **env))
+    return make
+
+
+@pytest.fixture
+def podded(make_podded):
+    return make_podded()
 
 
 @pytest.fixture

@@ -170,9 +170,11 @@ def carrier():
 def passed_on(**more):
     """The environment of a program of ours: what of this one's it needs."""
     keep = ("PATH", "DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS",
-            "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME", *(
-                ("SANDBOX_BACKEND", "KUBECONFIG", "KUBERNETES_AGENT_IMAGE",
-                 "KUBERNETES_PULL_POLICY") if BACKEND == "kubernetes" else ()))
+            "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME")
+    if BACKEND == "kubernetes":
+        keep += ("SANDBOX_BACKEND", "KUBECONFIG", "KUBERNETES_AGENT_IMAGE",
+                 "KUBERNETES_PULL_POLICY",
+                 "KUBERNETES_ALLOW_UNENFORCED_NETWORK")
     return {k: os.environ[k] for k in keep if k in os.environ} | \
         carrier() | more
 

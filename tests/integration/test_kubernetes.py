@@ -7,33 +7,7 @@ import time
 import pytest
 
 from client import stdout, wait_for
-from clusters import pod_cluster
-
-
-@pytest.fixture(scope="module")
-def whole_cluster(engine, build):
-    with pod_cluster(engine, build) as c:
-        yield c
-
-
-@pytest.fixture
-def cluster(whole_cluster):
-    yield whole_cluster
-    whole_cluster.faults.reset()
-
-
-@pytest.fixture
-def make_podded(make_server, cluster):
-    """A server whose one worker makes Pods; quick to see silence."""
-    def make(wait=True, **env):
-        return make_server(wait=wait, env=cluster.settings(
-            WORKERS="1", AGENT_PING_MS="500", **env))
-    return make
-
-
-@pytest.fixture
-def podded(make_podded):
-    return make_podded()
+from clusters import lost, waiting_run
 
 
 # ---- a sandbox is a Pod
@@ -146,18 +120,6 @@ def test_a_sandbox_that_is_not_wanted_does_not_wait_for_its_node(
 
 
 # ---- Pods that end
-
-def lost(client, run):
-    view = client.wait_end(run)
-    assert view["end_reason"] == "sandbox_lost", view
-    return view["error"]
-
-
-def waiting_run(client, name="a"):
-    run = client.start(name, "echo on; sleep 600")["run_id"]
-    client.wait_output(run)
-    return run
-
 
 def test_an_eviction_is_told_with_its_reason(podded, cluster):
     client = podded.client()
@@ -275,6 +237,11 @@ def test_the_doctor_looks_at_the_cluster(cluster, program):
     assert "Kubernetes v1." in done.stdout, done.stdout + done.stderr
     assert "by TLS; " in done.stdout
     assert "KUBERNETES_HOST_USERS" in done.stdout
+    assert "sandboxes reach nobody" in done.stdout
+    cluster.faults.enforce_policies(on=False)
+    assert "does not enforce NetworkPolicies" in program(
+        "doctor", **cluster.settings()).stdout
+    wait_for(lambda: cluster.ask("GET", "pods")["items"] == [], 30, "no Pod")
     cluster.faults.go_away()
     assert "no API server at" in program("doctor", **cluster.settings()).stdout
 

@@ -348,6 +348,32 @@ look_at_runtimes(struct doctor *d)
 	}
 }
 
+static void
+look_at_cluster_network(struct doctor *d)
+{
+	static const char advice[] =
+	    "see docs/kubernetes.md: a network that enforces NetworkPolicies, "
+	    "or KUBERNETES_ALLOW_UNENFORCED_NETWORK=true";
+	const struct backend_facts *f = &d->engine;
+
+	switch (f->network) {
+	case BACKEND_NETWORK_NOT_TRIED:
+		break;
+	case BACKEND_NETWORK_CLOSED:
+		findings_add(&d->found, "network", FINDING_HOLDS, "",
+		    "tried with three Pods: sandboxes reach nobody");
+		break;
+	case BACKEND_NETWORK_OPEN:
+		findings_add(&d->found, "network", FINDING_FAILS, advice, "%s",
+		    f->network_why);
+		break;
+	case BACKEND_NETWORK_UNKNOWN:
+		findings_add(&d->found, "network", FINDING_UNKNOWN, advice,
+		    "%s", f->network_why);
+		break;
+	}
+}
+
 /* Its nodes are not looked at: what they run and how is their operator's. */
 static void
 look_at_cluster(struct doctor *d)
@@ -368,6 +394,7 @@ look_at_cluster(struct doctor *d)
 	    "name a RuntimeClass (SANDBOX_RUNTIME) of gVisor or Kata",
 	    "%s isolates %s", runtime[0] != '\0' ? runtime : "the nodes' own",
 	    runtimes_isolates(runtimes_kind(runtime, "")));
+	look_at_cluster_network(d);
 	findings_add(&d->found, "processes of a Pod", FINDING_UNKNOWN,
 	    "see that the kubelets have podPidsLimit",
 	    "a Pod has no field for DEFAULT_PIDS");

@@ -1,12 +1,15 @@
 #include "worker/kubernetes/kubernetes_int.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <event2/event.h>
 
 #include "common/conf.h"
 #include "common/js.h"
 #include "common/text.h"
+
+#define DOCTOR "doctor" /* in the place of an instance's id */
 
 struct asking_facts {
 	struct event_base *base;
@@ -26,6 +29,49 @@ version_cb(const struct cluster_answer *a, void *arg)
 	    f->out->engine, sizeof(f->out->engine), version, strlen(version));
 	(void)event_base_loopbreak(f->base);
 }
+
+/* ---- the network: as a worker tries it at its start */
+
+static void
+tried_cb(enum network_verdict verdict, const char *why, void *arg)
+{
+	static const enum backend_network said[] = {
+	    [NETWORK_UNKNOWN] = BACKEND_NETWORK_UNKNOWN,
+	    [NETWORK_CLOSED] = BACKEND_NETWORK_CLOSED,
+	    [NETWORK_OPEN] = BACKEND_NETWORK_OPEN};
+	struct asking_facts *f = arg;
+
+	f->out->network = said[verdict];
+	(void)snprintf(
+	    f->out->network_why, sizeof(f->out->network_why), "%s", why);
+	(void)event_base_loopbreak(f->base);
+}
+
+static void
+try_network(struct asking_facts *f, const struct conf *conf, struct cluster *c)
+{
+	struct pod_settings settings;
+	struct err why;
+
+	if (strcmp(conf_str(conf, CONF_SANDBOX_NETWORK_MODE), "none") != 0)
+		return;
+	if (pod_settings_init(&settings, conf, &why) == 0) {
+		(void)network_trial_start(
+		    &(struct network_setup){.base = f->base,
+			.cluster = c,
+			.ns = settings.ns[0] != '\0' ? settings.ns :
+						       cluster_namespace(c),
+			.id = DOCTOR,
+			.settings = &settings},
+		    tried_cb, f);
+		(void)event_base_dispatch(f->base);
+	} else {
+		tried_cb(NETWORK_UNKNOWN, why.msg, f);
+	}
+	pod_settings_clear(&settings);
+}
+
+/* ---- all of it */
 
 static void
 take_wire(const struct cluster *c, struct backend_facts *out)
@@ -68,6 +114,8 @@ kubernetes_ask_facts(
 			.arg = &f});
 		(void)event_base_dispatch(f.base);
 		take_wire(c, out);
+		if (f.rc == 0)
+			try_network(&f, conf, c);
 		cluster_free(c);
 		(void)event_base_loop(f.base, EVLOOP_NONBLOCK); /* later.h */
 	}

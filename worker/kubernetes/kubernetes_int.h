@@ -25,7 +25,7 @@
 #define KUBERNETES_NAME_MS 30000
 #define KUBERNETES_RIGHTS_MS 5000   /* until what was missing is asked again */
 #define KUBERNETES_NETWORK_MS 60000 /* until it is tried again */
-#define KUBERNETES_PAGE 500
+#define KUBERNETES_PAGE 100 /* as many as a turn of the loop can parse */
 #define KUBERNETES_PAGE_MAX (32u << 20)
 
 struct kubernetes {

@@ -27,7 +27,7 @@
 
 #define LIST_MS 30000
 #define LIST_BYTES_MAX 67108864
-#define PAGE "500"
+#define PAGE "100" /* as many as a turn of the loop can parse */
 #define WATCH_MS 300000
 #define SHORT_MS 1000 /* of a watch that is ended before its time */
 #define GONE 410
