@@ -119,6 +119,7 @@ struct backend_container {
 	 * are not believed: what follows is then empty. */
 	bool is_ours;
 	bool is_trial; /* of our instance, and no box: backend_spec.is_trial */
+	bool has_old_files; /* of another box of its sandbox, which was lost */
 	struct box_identity identity;
 	int64_t created_ms;
 	uint64_t
@@ -249,6 +250,29 @@ struct backend_bounds {
 	unsigned int first_cpu, cpus;
 };
 
+/* What is removed of the files that outlive a box. */
+enum backend_forget {
+	BACKEND_FORGET_NOTHING, /* the next box of its sandbox finds them */
+	BACKEND_FORGET_NEW,     /* unless they were another box's before */
+	BACKEND_FORGET_ALL
+};
+
+struct backend_files {
+	enum backend_forget forget;
+	/* Of it also what any box left that does not run; "": the box's own
+	 * alone. */
+	const char *left_by;
+};
+
+/* What a sweep of such files goes by. */
+struct backend_sweep {
+	int64_t asof_ms; /* wall clock: when the next was known */
+	/* The box is there, or may be; NULL: none is, and nobody will come back
+	 * for files. */
+	bool (*is_used)(const struct uuid *box, void *arg);
+	void *arg;
+};
+
 struct backend_ops {
 	unsigned int can; /* of enum backend_can */
 	/* Calls what is still to be called, with ERR_WRONG_STATE. */
@@ -276,6 +300,16 @@ struct backend_ops {
 	    backend_container_cb cb, void *arg);
 	/* By force, and waited for; what is gone already is removed well. */
 	void (*remove)(struct backend *b, const struct backend_handle *h,
+	    backend_done_cb cb, void *arg);
+	/* Files that outlive their box go with it: asked for before it is
+	 * removed, or when it is gone.  What the next box of its sandbox has
+	 * taken over stays.  files is copied.  NULL, as the next: no files
+	 * outlive a box. */
+	void (*forget_files)(struct backend *b, const struct box_identity *id,
+	    const struct backend_files *files, backend_done_cb cb, void *arg);
+	/* Such files of boxes that are gone, when nobody came back for them for
+	 * as long as the settings say.  how is copied, its arg is kept. */
+	void (*sweep_files)(struct backend *b, const struct backend_sweep *how,
 	    backend_done_cb cb, void *arg);
 	/* BACKEND_CAN_STOP.  What rests already, or is gone, is stopped
 	 * well. */

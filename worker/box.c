@@ -113,9 +113,12 @@ struct box {
 	struct box_bounds *bounds;
 
 	bool told_ready;
-	char *isolation; /* to be told; NULL: nothing */
+	char *isolation;    /* to be told; NULL: nothing */
+	bool has_old_files; /* likewise */
 	enum box_farewell farewell;
-	char why[ERR_TEXT_MAX]; /* of a loss that is told later */
+	enum backend_forget forgets; /* of files that would outlive it */
+	enum backend_forget forgot;  /* as far as that was asked for */
+	char why[ERR_TEXT_MAX];      /* of a loss that is told later */
 };
 
 /* ---- the states */
@@ -231,6 +234,14 @@ box_tell_removed(
 		.id = sandbox, .code = rc, .text = text});
 }
 
+/* Of files that would outlive it, where there are any. */
+static void
+set_forgets(struct box *b, enum backend_forget which)
+{
+	if (b->in->host->backend->ops->forget_files != NULL)
+		b->forgets = which;
+}
+
 /* The container is gone (rc 0), or could not be removed. */
 static void
 gone(struct box *b, int rc, const char *text)
@@ -246,13 +257,18 @@ gone(struct box *b, int rc, const char *text)
 	die(b);
 }
 
+static void take_away(struct box *b, const struct backend_handle *h);
+
 static void
 taken_away_cb(int rc, const char *text, void *arg)
 {
 	struct box *b = arg;
 
 	b->in->removals--;
-	gone(b, rc, text);
+	if (rc == 0 && b->forgot != b->forgets)
+		take_away(b, NULL); /* the front wants its files gone, too */
+	else
+		gone(b, rc, text);
 	answered(b);
 }
 
@@ -263,16 +279,35 @@ take_away(struct box *b, const struct backend_handle *h)
 
 	b->awaited++;
 	b->in->removals++;
-	removal_start(
-	    host->backend, host->ways, &b->id, b->name, h, taken_away_cb, b);
+	b->forgot = b->forgets;
+	removal_start(host->backend, host->ways, &b->id, b->name, h,
+	    &(struct backend_files){.forget = b->forgets, .left_by = ""},
+	    taken_away_cb, b);
 }
 
-/* No container was made; what the carrier prepared goes. */
+static void
+forgot_cb(int rc, const struct err *why, void *arg)
+{
+	taken_away_cb(rc, rc == 0 ? "" : why->msg, arg);
+}
+
+/* No container was made; what the carrier prepared goes, and so may files. */
 static void
 was_never(struct box *b)
 {
+	struct backend *backend = b->in->host->backend;
+
 	ways_forget(b->in->host->ways, &b->id.uuid);
-	gone(b, 0, "");
+	b->forgot = b->forgets;
+	if (b->forgets == BACKEND_FORGET_NOTHING) {
+		gone(b, 0, "");
+		return;
+	}
+	b->awaited++;
+	b->in->removals++;
+	backend->ops->forget_files(backend, &b->id,
+	    &(struct backend_files){.forget = b->forgets, .left_by = ""},
+	    forgot_cb, b);
 }
 
 /* Its tasks have ended, and the front was told or will be by gone. */
@@ -309,6 +344,7 @@ fail(struct box *b, int code, const char *text)
 	tasks_end(b->tasks, RUNLOG_START_FAILED, text);
 	box_index_leave(&b->in->index, &b->at);
 	b->farewell = BOX_SAY_NOTHING;
+	set_forgets(b, BACKEND_FORGET_NEW);
 	b->opening = NULL; /* it came to its end, or never began */
 	box_close(b);
 }
@@ -358,7 +394,8 @@ tell_ready(struct box *b)
 	msg_send_sandbox_ready(*h->front,
 	    &(struct msg_sandbox_ready){.id = b->at.sandbox,
 		.container_id = backend_handle_text(&b->at.handle),
-		.isolation = b->isolation});
+		.isolation = b->isolation,
+		.has_old_files = b->has_old_files});
 	free(b->isolation);
 	b->isolation = NULL;
 	h->on_ready(h->arg);
@@ -536,6 +573,7 @@ await_agent(struct box *b, const struct backend_container *c)
 	b->running_us = clock_mono_us();
 	if (c->report != NULL)
 		b->isolation = xstrdup(c->report->isolation);
+	b->has_old_files = c->has_old_files;
 	set_state(b, BOX_GREETING);
 	timer_set_ms(b->timer, BOX_HELLO_MS);
 	b->door->ops->expect(b->door, c);
@@ -888,9 +926,10 @@ box_set_shares(struct box *b, const struct msg_sandbox_shares *m)
 }
 
 void
-box_remove(struct box *b)
+box_remove(struct box *b, enum backend_forget files)
 {
 	b->farewell = BOX_SAY_REMOVED;
+	set_forgets(b, files);
 	if (b->state == BOX_CLOSING)
 		return; /* said when it is gone */
 	tasks_end(b->tasks, RUNLOG_LOST, "the sandbox was removed");

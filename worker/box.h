@@ -101,8 +101,9 @@ bool box_is_changing(const struct box *b);
 void box_set_ttl(struct box *b, uint32_t ttl_s);
 /* box_set_shares - SANDBOX_SHARES; nothing where it does not run */
 void box_set_shares(struct box *b, const struct msg_sandbox_shares *m);
-/* box_remove - its tasks end, it is taken away, REMOVED is told */
-void box_remove(struct box *b);
+/* box_remove - its tasks end, it is taken away, REMOVED is told; files: what
+ * becomes of those that would outlive it */
+void box_remove(struct box *b, enum backend_forget files);
 /* box_on_change - what the backend's watch says of it */
 void box_on_change(struct box *b, enum backend_change what);
 /* box_look - the engine is there: ask now if it waited to be asked */

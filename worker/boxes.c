@@ -117,6 +117,12 @@ unknown_gone_cb(int rc, const char *text, void *arg)
 	free(u);
 }
 
+static enum backend_forget
+files_of(const struct msg_sandbox_remove *m)
+{
+	return m->keeps_files ? BACKEND_FORGET_NOTHING : BACKEND_FORGET_ALL;
+}
+
 static void
 remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
     const struct box_identity *id)
@@ -133,8 +139,10 @@ remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
 	u->in = bs;
 	u->sandbox = m->id;
 	bs->unknown++;
-	removal_start(
-	    host->backend, host->ways, id, m->name, NULL, unknown_gone_cb, u);
+	removal_start(host->backend, host->ways, id, m->name, NULL,
+	    &(struct backend_files){
+		.forget = files_of(m), .left_by = m->left_by},
+	    unknown_gone_cb, u);
 }
 
 int
@@ -150,7 +158,7 @@ boxes_remove(
 		return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %s's",
 		    (unsigned long long)m->id, id.tenant);
 	if (p != NULL && p->sandbox == m->id)
-		box_remove(box_of(p));
+		box_remove(box_of(p), files_of(m));
 	else
 		remove_unknown(bs, m, &id);
 	return 0;

@@ -1,6 +1,9 @@
 /*
- * removal.h - a box is taken away: the container, and what is left of the way
- * to its agent on this host
+ * removal.h - a box is taken away: files that would outlive it, the container,
+ * and what is left of the way to its agent on this host
+ *
+ * The files are first: whoever waits for the container to be gone does not find
+ * them then.
  */
 #ifndef WORKER_REMOVAL_H
 #define WORKER_REMOVAL_H
@@ -18,6 +21,7 @@ typedef void (*removal_cb)(int rc, const char *text, void *arg);
  * ways is kept by pointer; cb comes exactly once, never inside this call. */
 void removal_start(struct backend *backend, const struct ways *ways,
     const struct box_identity *id, const char *name,
-    const struct backend_handle *h, removal_cb cb, void *arg);
+    const struct backend_handle *h, const struct backend_files *files,
+    removal_cb cb, void *arg);
 
 #endif

@@ -3,7 +3,8 @@
  *	SWEEP_END	the backend is asked for all boxes of our instance
  *	its list	what is not known and old enough is looked at closely,
  *			SWEEP_WIDTH at a time: told, then stopped, kept or
- *			removed; then the carriers' leftovers; then SWEPT
+ *			removed; then the carriers' leftovers, and files of
+ *			boxes that are gone; then SWEPT
  *
  * One at a time: lists that come while one is at work are for a sweep that
  * will be dropped.
@@ -29,6 +30,7 @@ struct sweep {
 	size_t cap;
 	bool at_work;
 	struct sweep_wish wish;
+	struct uuid *seen; /* all boxes of ours, sorted */
 	struct sweep_item *items;
 	size_t nitems;
 	size_t next;
@@ -53,6 +55,7 @@ static void
 sweep_reset(struct sweep *s)
 {
 	free(s->listed);
+	free(s->seen);
 	free(s->items);
 	*s = (struct sweep){.w = s->w};
 }
@@ -87,13 +90,26 @@ compare_uuids(const void *a, const void *b)
 }
 
 static bool
+has_uuid(const struct uuid *all, size_t n, const struct uuid *u)
+{
+	return n > 0 && bsearch(u, all, n, sizeof(*all), compare_uuids) != NULL;
+}
+
+static bool
 is_listed(const struct uuid *u, void *arg)
 {
 	const struct sweep *s = arg;
 
-	return s->nlisted > 0 &&
-	    bsearch(u, s->listed, s->nlisted, sizeof(*s->listed),
-		compare_uuids) != NULL;
+	return has_uuid(s->listed, s->nlisted, u);
+}
+
+/* Its files are not to be swept. */
+static bool
+is_used(const struct uuid *u, void *arg)
+{
+	const struct sweep *s = arg;
+
+	return has_uuid(s->seen, s->found, u) || is_listed(u, arg);
 }
 
 /* Of a box that is kept, the way to its agent is kept, too. */
@@ -110,8 +126,26 @@ is_kept(const struct uuid *u, void *arg)
 }
 
 static void
+sweep_tell(struct sweep *s)
+{
+	msg_send_swept(s->w->front,
+	    &(struct msg_swept){
+		.is_known = true, .found = s->found, .removed = s->removed});
+	sweep_reset(s);
+}
+
+static void
+files_swept_cb(int rc, const struct err *why, void *arg)
+{
+	if (rc != 0)
+		log_debug("sweep: %s", why->msg);
+	sweep_tell(arg);
+}
+
+static void
 sweep_end(struct sweep *s)
 {
+	struct backend *b = s->w->box_host.backend;
 	uint32_t forgotten = 0;
 
 	if (!s->wish.only_look)
@@ -121,10 +155,14 @@ sweep_end(struct sweep *s)
 		log_info("sweep: %u containers of ours, %u removed; %u of the "
 			 "carriers' leftovers removed",
 		    s->found, s->removed, forgotten);
-	msg_send_swept(s->w->front,
-	    &(struct msg_swept){
-		.is_known = true, .found = s->found, .removed = s->removed});
-	sweep_reset(s);
+	if (s->wish.only_look || b->ops->sweep_files == NULL)
+		sweep_tell(s);
+	else
+		b->ops->sweep_files(b,
+		    &(struct backend_sweep){.asof_ms = s->wish.asof_ms,
+			.is_used = is_used,
+			.arg = s},
+		    files_swept_cb, s);
 }
 
 static void inspected_cb(int rc, const struct backend_container *c,
@@ -283,6 +321,7 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 		return;
 	}
 	s->items = xcalloc(n + 1, sizeof(*s->items));
+	s->seen = xcalloc(n + 1, sizeof(*s->seen));
 	for (size_t i = 0; i < n; i++) {
 		const struct backend_container *c = &list[i];
 
@@ -290,7 +329,7 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 			remove_trial(s, c);
 		if (!c->is_ours)
 			continue;
-		s->found++;
+		s->seen[s->found++] = c->identity.uuid;
 		if (is_listed(&c->identity.uuid, s))
 			continue;
 		if (s->wish.only_look ||
@@ -298,6 +337,7 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 			s->items[s->nitems++] = (struct sweep_item){
 			    .sweep = s, .handle = c->handle, .id = c->identity};
 	}
+	qsort(s->seen, s->found, sizeof(*s->seen), compare_uuids);
 	sweep_next(s);
 }
 
@@ -322,6 +362,7 @@ sweep_free(struct worker *w)
 	if (w->sweep == NULL)
 		return;
 	free(w->sweep->listed);
+	free(w->sweep->seen);
 	free(w->sweep->items);
 	free(w->sweep);
 	w->sweep = NULL;

@@ -100,6 +100,27 @@ remove_links(struct engine_visit *v)
 	linkdirs_close(dirs);
 }
 
+static void
+purge_end(struct engine_visit *v)
+{
+	(void)printf("%zu sandboxes removed\n", v->n - v->failed);
+	if (v->failed == 0)
+		remove_links(v);
+	visit_end(v, v->failed == 0 ? 0 : 1);
+}
+
+static void
+swept_cb(int rc, const struct err *why, void *arg)
+{
+	struct engine_visit *v = arg;
+
+	if (rc != 0) {
+		log_error("volumes of sandboxes: %s", why->msg);
+		v->failed++;
+	}
+	purge_end(v);
+}
+
 static void remove_next(struct engine_visit *v);
 
 static void
@@ -124,10 +145,11 @@ remove_next(struct engine_visit *v)
 		    v->backend, &v->all[v->next], removed_cb, v);
 		return;
 	}
-	(void)printf("%zu sandboxes removed\n", v->n - v->failed);
-	if (v->failed == 0)
-		remove_links(v);
-	visit_end(v, v->failed == 0 ? 0 : 1);
+	if (v->backend->ops->sweep_files != NULL)
+		v->backend->ops->sweep_files(
+		    v->backend, &(struct backend_sweep){0}, swept_cb, v);
+	else
+		purge_end(v);
 }
 
 static bool
@@ -135,7 +157,8 @@ is_agreed(const struct engine_visit *v)
 {
 	char line[16];
 
-	if (v->consent == PURGE_YES || v->n == 0)
+	if (v->consent == PURGE_YES ||
+	    (v->n == 0 && v->backend->ops->sweep_files == NULL))
 		return true;
 	(void)printf(
 	    "remove these %zu sandboxes and all files in them? [y/N] ", v->n);

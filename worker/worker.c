@@ -220,6 +220,7 @@ on_sandbox_settled(
 static int
 on_sandbox_remove(void *arg, const struct msg_sandbox_remove *m, struct err *e)
 {
+	const struct policy_claim left = {.identifier = m->left_by};
 	struct worker *w = arg;
 
 	if (!policy_is_name(m->name))
@@ -227,6 +228,8 @@ on_sandbox_remove(void *arg, const struct msg_sandbox_remove *m, struct err *e)
 	/* "": a container without the label. */
 	if (m->tenant_name[0] != '\0' && !policy_is_tenant(m->tenant_name))
 		return err_set(e, ERR_PROTO, "no tenant name");
+	if (m->left_by[0] != '\0' && policy_check_claim(&left, e) != 0)
+		return ERR_PROTO;
 	return boxes_remove(w->boxes, m, e);
 }
 

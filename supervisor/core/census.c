@@ -182,7 +182,9 @@ ended_cb(bool has_ended, void *arg)
 		msg_send_sandbox_remove(chan,
 		    &(struct msg_sandbox_remove){.uuid = l->uuid,
 			.tenant_name = l->tenant,
-			.name = l->name});
+			.name = l->name,
+			.keeps_files = true, /* of one that was lost */
+			.left_by = ""});
 	free(l->tenant);
 	free(l->name);
 	free(l);

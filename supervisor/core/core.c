@@ -187,6 +187,7 @@ on_sandbox_ready(void *worker, const struct msg_sandbox_ready *m, struct err *e)
 	(void)e;
 	if (sb != NULL) {
 		sandbox_on_isolation(sb, m->isolation);
+		sandbox_on_old_files(sb, m->has_old_files);
 		sandbox_on_up(sb, m->container_id);
 	}
 	core_turn(core_of(worker));

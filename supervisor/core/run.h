@@ -57,11 +57,12 @@ struct run {
 	uint64_t changes;     /* of its row, since it is in memory */
 	struct sched_item turn;
 	struct run_asked asked;
-	bool is_due;      /* its turn has come, and its spec is on its way */
-	bool is_reread;   /* its spec comes from disk: it may be damaged */
-	bool is_unfit;    /* it was, and the run is about to end */
-	bool is_told;     /* RUN_START went to its worker, since that came */
-	bool is_doubtful; /* waits, but an earlier server may have sent it */
+	bool is_due;        /* its turn has come, and its spec is on its way */
+	bool is_reread;     /* its spec comes from disk: it may be damaged */
+	bool is_unfit;      /* it was, and the run is about to end */
+	bool is_told;       /* RUN_START went to its worker, since that came */
+	bool has_old_files; /* its sandbox came up for it with such files */
+	bool is_doubtful;   /* waits, but an earlier server may have sent it */
 	enum run_recorded recorded;
 	struct store_log *log;
 	uint64_t length;       /* of the log, as far as it is known */
@@ -190,6 +191,13 @@ void run_set_deadline(struct run *r);
 void run_move(struct run *r, struct sandbox *to);
 /* run_set_container - its sandbox runs in this one */
 void run_set_container(struct run *r, const char *container_id);
+/* run_set_old_files - its sandbox has just come up, with the files of one that
+ * was lost: its caller is to know */
+static inline void
+run_set_old_files(struct run *r)
+{
+	r->has_old_files = true;
+}
 
 void run_on_bytes(struct run *r, uint64_t length);
 int run_on_record(

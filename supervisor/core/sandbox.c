@@ -33,6 +33,7 @@
 /* Runs of one sandbox that go at a time: each takes a keeper, a shell and what
  * that starts out of the sandbox's limit of processes. */
 #define PIDS_PER_RUN 8
+#define HUNG "hung"           /* why one was given up that is there */
 #define EXPIRY_SLACK_MS 10000 /* that the database may lag behind, at most */
 
 TAILQ_HEAD(sandbox_list, sandbox);
@@ -132,7 +133,7 @@ explain_step(struct store_sandbox *row, enum sandbox_state to,
 	static const char *const reasons[SANDBOX_NHAPPENING] = {
 	    [SANDBOX_FAILED] = "failed",
 	    [SANDBOX_LOST] = "lost",
-	    [SANDBOX_HUNG] = "hung",
+	    [SANDBOX_HUNG] = HUNG,
 	    [SANDBOX_UNWANTED] = "deleted",
 	};
 
@@ -242,7 +243,8 @@ sandbox_say(struct sandbox *sb, enum bus_kind kind)
 	    .why = sb->why.code == 0 ? NULL : &sb->why};
 
 	bus_tell(&sb->bus, &ev);
-	bus_tell(sb->all->parts.bus, &ev);
+	if (!sb->is_remainder)
+		bus_tell(sb->all->parts.bus, &ev);
 }
 
 static struct ipc_chan *
@@ -261,11 +263,62 @@ open_gate(struct sandbox *sb)
 		sched_queue_gate(&sb->queue, SCHED_GATE_OPEN);
 }
 
+static bool
+is_of_one_name(const struct sandbox *a, const struct sandbox *b)
+{
+	return a->row.tenant == b->row.tenant &&
+	    strcmp(a->row.identifier, b->row.identifier) == 0;
+}
+
+static bool
+files_outlive(const struct sandboxes *all)
+{
+	return conf_str(all->parts.conf, CONF_KUBERNETES_VOLUME_CLASS)[0] !=
+	    '\0';
+}
+
+/* Where files outlive a sandbox, they go with one that is removed: the next of
+ * its identifier is not made before, and takes no turn from the removal. */
+static bool
+has_to_wait(const struct sandbox *sb)
+{
+	const struct sandbox *old;
+
+	if (sb->state != SANDBOX_NEW || !files_outlive(sb->all))
+		return false;
+	TAILQ_FOREACH (old, &sb->all->list, link)
+		if (old->state == SANDBOX_REMOVING && is_of_one_name(old, sb))
+			return true;
+	return false;
+}
+
 static void
 do_ask_turn(struct sandbox *sb)
 {
-	if (sb->turn.where == SCHED_NOWHERE)
+	if (sb->turn.where == SCHED_NOWHERE && !has_to_wait(sb))
 		quota_use_ask_engine(sb->use, &sb->turn);
+}
+
+/* A removal is over, or goes on later. */
+static void
+let_next_ask(const struct sandbox *old)
+{
+	struct sandbox *sb;
+
+	TAILQ_FOREACH (sb, &old->all->list, link)
+		if (sb->state == SANDBOX_NEW && is_of_one_name(old, sb) &&
+		    sandbox_chan(sb) != NULL)
+			do_ask_turn(sb);
+}
+
+/* It was given up, and nobody deleted or replaced it. */
+static bool
+is_wanted_still(const struct sandbox *sb)
+{
+	const char *reason = sb->row.reason == NULL ? "" : sb->row.reason;
+
+	return strcmp(reason, HUNG) == 0 ||
+	    (reason[0] == '\0' && !sb->is_recorded && !sb->is_remainder);
 }
 
 /* In its turn; that of its making, if that has not ended. */
@@ -276,7 +329,9 @@ tell_remove(struct sandbox *sb)
 	    &(struct msg_sandbox_remove){.id = sb->row.id,
 		.uuid = sb->row.uuid,
 		.tenant_name = sb->owner->tenant_name,
-		.name = sb->row.name});
+		.name = sb->row.name,
+		.keeps_files = is_wanted_still(sb),
+		.left_by = sb->is_remainder ? sb->row.identifier : ""});
 }
 
 static void
@@ -539,6 +594,8 @@ do_say_ready(struct sandbox *sb)
 	TAILQ_FOREACH (item, &sb->queue.running, link) {
 		run_set_container(run_of(item), sb->row.container_id);
 		run_set_deadline(run_of(item));
+		if (sb->has_old_files)
+			run_set_old_files(run_of(item));
 	}
 	sandbox_say(sb, BUS_SANDBOX_READY);
 }
@@ -651,7 +708,8 @@ static void
 sandbox_happen(
     struct sandbox *sb, enum sandbox_happening what, const struct err *why)
 {
-	struct sandbox_move m = sandbox_step(sb->state, what);
+	const enum sandbox_state from = sb->state;
+	struct sandbox_move m = sandbox_step(from, what);
 	struct sched *engine = sb->all->parts.engine;
 
 	if (m.to == sb->state && m.deeds == SANDBOX_DO_NOTHING)
@@ -675,6 +733,8 @@ sandbox_happen(
 	if (sb->state != SANDBOX_NEW && sb->state != SANDBOX_CREATING &&
 	    sb->state != SANDBOX_REMOVING)
 		sched_leave(&sb->turn);
+	if (from == SANDBOX_REMOVING && sb->state != SANDBOX_REMOVING)
+		let_next_ask(sb);
 	sandbox_free_if_over(sb);
 	sched_turn(engine);
 }
@@ -796,6 +856,28 @@ sandbox_replace(
 	old->pins--;
 	sandbox_free_if_over(old);
 	return 0;
+}
+
+struct sandbox *
+sandbox_remainder(
+    struct sandboxes *all, struct principal *owner, const char *identifier)
+{
+	const struct sandbox_wish w = {.who = owner,
+	    .identifier = identifier,
+	    .image = "",
+	    .origin = "",
+	    .ttl_s = 1};
+	struct sandbox *sb;
+
+	if (!files_outlive(all))
+		return NULL;
+	sb = sandbox_draft(all, &w, 0);
+	sb->is_remainder = true;
+	sb->state = SANDBOX_LEAVING;
+	sandbox_enter(sb);
+	if (sandbox_chan(sb) != NULL)
+		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
+	return sb;
 }
 
 void

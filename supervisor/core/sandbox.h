@@ -54,6 +54,8 @@ struct sandbox {
 	bool is_resent;           /* of those that an earlier worker had */
 	unsigned int ndoubtful;   /* old runs that wait: see run.is_doubtful */
 	struct share_held share;  /* of the host, beside others */
+	bool is_remainder;        /* none: files that one of its identifier left
+				   * are removed */
 	bool is_expired;          /* not wanted because its time was over */
 	unsigned int nwrites;     /* of its row, under way */
 	bool is_recorded;         /* the database has a row of it */
@@ -61,9 +63,10 @@ struct sandbox {
 	int64_t saved_expires_ms; /* what the database has */
 	bool is_remove_due;       /* told when its row is written */
 	bool is_open, is_held;    /* its gate, but for what is to be written */
-	uint32_t left;   /* processes that commands left behind, told last */
-	char *isolation; /* how it is held, as JSON; NULL: not told */
-	struct err why;  /* for the deeds of a step */
+	uint32_t left;      /* processes that commands left behind, told last */
+	char *isolation;    /* how it is held, as JSON; NULL: not told */
+	bool has_old_files; /* of one that was lost; while it comes up */
+	struct err why;     /* for the deeds of a step */
 	struct timer *retry;
 	struct timer *save_again;
 	struct hash_entry by_id;
@@ -126,6 +129,12 @@ int sandbox_open(struct sandboxes *all, const struct sandbox_wish *w,
  * is as it was. */
 int sandbox_replace(struct sandbox *old, uint32_t ttl_s, struct sandbox **out,
     struct err *e) MUSTCHECK;
+/* sandbox_remainder - files that a sandbox of that identifier left when it was
+ * lost are removed, and the next one is made behind that; nobody has the
+ * identifier.  NULL: no files outlive a sandbox here.  BUS_SANDBOX_GONE
+ * follows, or BUS_SANDBOX_REMOVE_FAILED before it, never inside. */
+struct sandbox *sandbox_remainder(
+    struct sandboxes *all, struct principal *owner, const char *identifier);
 /* sandbox_restore - one of the database's; owner is its tenant */
 void sandbox_restore(struct sandboxes *all, struct principal *owner,
     const struct store_sandbox *row);
@@ -161,6 +170,14 @@ sandbox_on_isolation(struct sandbox *sb, const char *text)
 {
 	free(sb->isolation);
 	sb->isolation = xstrdup(text);
+}
+/* sandbox_on_old_files - before it is up: whether a new one has the files of
+ * one of its identifier that was lost */
+static inline void
+sandbox_on_old_files(struct sandbox *sb, bool has)
+{
+	sb->has_old_files = has &&
+	    (sb->state == SANDBOX_CREATING || sb->state == SANDBOX_LOOKING);
 }
 /* sandbox_on_left - so many processes that its commands left behind live */
 static inline void

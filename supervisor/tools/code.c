@@ -86,11 +86,14 @@ code_summary(const json_t *o, struct buf *line)
 static void
 initialize_done(struct code_call *c, const struct sandbox *sb)
 {
-	tool_result(&c->t,
-	    json_pack("{s:s, s:s, s:s, s:s, s:b}", "status", "success",
-		"container_id", sb->row.container_id, "identifier",
-		sb->row.identifier, "image", sb->row.image, "existing",
-		c->was_there));
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:b}", "status", "success",
+	    "container_id", sb->row.container_id, "identifier",
+	    sb->row.identifier, "image", sb->row.image, "existing",
+	    c->was_there);
+
+	if (!c->was_there && sb->has_old_files)
+		view_note_old_files(o);
+	tool_result(&c->t, o);
 }
 
 static void
@@ -237,6 +240,17 @@ code_goes_on(
 }
 
 static void
+execute_done(
+    struct code_call *c, const struct run *r, const struct log_digest *d)
+{
+	json_t *o = executed(c, &r->row, d);
+
+	if (r->has_old_files)
+		view_note_old_files(o);
+	tool_result_of(&c->t, o, &r->row);
+}
+
+static void
 execute_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
 {
@@ -250,7 +264,7 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
-		tool_result_of(&c->t, executed(c, &r->row, d), &r->row);
+		execute_done(c, r, d);
 }
 
 static void
@@ -427,6 +441,10 @@ stop_on_start(struct tool_call *t)
 		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
 		tool_waits(t);
 		gone_start(&c->gone, sb, stopped_cb, c);
+	} else if ((sb = sandbox_remainder(core_sandboxes(t->core),
+			t->call->who, identifier)) != NULL) {
+		tool_waits(t);
+		gone_watch(&c->gone, sb, stopped_cb, c);
 	} else {
 		c->gone.arg = c;
 		stopped_cb(&c->gone, NULL);

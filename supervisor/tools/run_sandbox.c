@@ -74,6 +74,8 @@ run_say(struct run_call *c, enum wait_outcome outcome, const struct run *r,
 		return;
 	}
 	o = run_head(c, row);
+	if (r != NULL && r->has_old_files)
+		view_note_old_files(o);
 	if (c->await)
 		json_object_set_new(o, "final",
 		    outcome == WAIT_IS_OVER ? run_final(c, row, d) :

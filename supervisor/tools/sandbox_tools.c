@@ -101,7 +101,15 @@ delete_on_start(struct tool_call *t)
 	struct sandbox_call *c = (struct sandbox_call *)t;
 	struct sandbox *sb = home_find(t, "", c->identifier);
 
-	if (sb == NULL) {
+	struct sandbox *left = sb != NULL ?
+	    NULL :
+	    sandbox_remainder(
+		core_sandboxes(t->core), t->call->who, c->identifier);
+
+	if (left != NULL) {
+		tool_waits(t);
+		gone_watch(&c->gone, left, deleted_cb, c);
+	} else if (sb == NULL) {
 		delete_done(c);
 	} else if (may_delete(t, sb)) {
 		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
@@ -194,6 +202,9 @@ restart(struct sandbox_call *c, struct sandbox *old, struct err *e)
 
 	if (core_admit_sandbox(core, who, old, e) != 0)
 		return e->code;
+	if (old == NULL)
+		(void)sandbox_remainder(
+		    core_sandboxes(core), who, c->identifier);
 	if (old == NULL)
 		return home_open(core, who, c->identifier, ttl_s, &c->fresh, e);
 	gone_watch(&c->gone, old, replaced_cb, c);

@@ -393,9 +393,9 @@ add_left(struct buf *b, const json_t *c, struct layout *at)
 }
 
 static void
-add_note(struct buf *b, const json_t *o)
+add_note(struct buf *b, const json_t *o, const char *name)
 {
-	const char *note = js_text(o, "note");
+	const char *note = js_text(o, name);
 
 	if (note[0] != '\0')
 		(void)buf_printf(b, "[%.200s]\n", note);
@@ -417,7 +417,7 @@ add_command(
 		(void)buf_printf(b, "stderr:\n");
 		add_stream(b, &err, at);
 	}
-	add_note(b, c);
+	add_note(b, c, "note");
 	add_memory_kills(b, c);
 	add_left(b, c, at);
 }
@@ -647,7 +647,7 @@ add_code(struct buf *b, const json_t *result, struct layout *at)
 		return;
 	take_stream(result, "output", &s);
 	add_stream(b, &s, at);
-	add_note(b, result);
+	add_note(b, result, "note");
 	add_memory_kills(b, result);
 	add_left(b, result, at);
 }
@@ -891,6 +891,7 @@ write_all(struct buf *b, const char *line, const json_t *result,
 	at->is_cut = false;
 	at->has_left = false;
 	(void)buf_printf(b, "%s\n", line);
+	add_note(b, result, "sandbox_note");
 	add_so_far(b, result);
 	add_fate(b, run);
 	for (size_t i = 0; i < n; i++)

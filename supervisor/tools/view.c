@@ -9,6 +9,10 @@
 #include "common/xmalloc.h"
 #include "supervisor/tools/line_ends.h"
 
+#define OLD_FILES_NOTE                                                         \
+	"the sandbox was lost and made again: /workspace has the files of "    \
+	"before, processes did not outlive it"
+
 json_t *
 view_time(int64_t wall_ms)
 {
@@ -306,6 +310,12 @@ void
 view_note_line_ends(json_t *o)
 {
 	json_object_set_new(o, "note", json_string(LINE_ENDS_NOTE));
+}
+
+void
+view_note_old_files(json_t *o)
+{
+	json_object_set_new(o, "sandbox_note", json_string(OLD_FILES_NOTE));
 }
 
 static json_t *

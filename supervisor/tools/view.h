@@ -71,6 +71,9 @@ size_t view_wishes_level(const struct store_run *row, enum view_size size);
 const char *view_wait_word(enum sched_wait waits);
 /* view_note_line_ends - says in o that CRLF was taken as LF */
 void view_note_line_ends(json_t *o);
+/* view_note_old_files - says in o that a new sandbox has the files of one that
+ * was lost */
+void view_note_old_files(json_t *o);
 /* view_memory_kills - of a command, as memory_kills of o, if there are any */
 void view_memory_kills(
     json_t *o, const struct store_command *c, const struct log_command *log);

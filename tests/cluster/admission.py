@@ -3,6 +3,7 @@ import secrets
 
 from . import checks, defaults, security, statuses
 from .answers import bad_request, forbidden, not_found
+from .quota import CLAIMS
 from .resources import BY_PLURAL, PODS
 
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -26,6 +27,9 @@ def admit(cluster, request, place, obj):
     check = checks.OF_KIND.get(place.resource.plural)
     if check:
         check(place.resource, obj)
+    if place.resource is CLAIMS and not request.param("dryRun"):
+        meta["namespace"] = place.namespace
+        cluster.quota.check_claim(obj)
     return cluster.completed(place.resource.plural, obj)
 
 

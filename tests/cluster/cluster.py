@@ -22,6 +22,7 @@ SECOND_MINOR_OF_CREATE = 35  # exec wants "create", too, from here on
 FIRST_MINOR_OF_V5 = 30
 CLASS = "standard"
 PROTECTION = "kubernetes.io/pvc-protection"
+UNPROTECT_S = 0.05
 
 
 class Cluster:
@@ -204,7 +205,7 @@ class Cluster:
 
     def removed(self, plural, obj):
         if plural == "persistentvolumeclaims":
-            self.linger(volumes.remove(self.engine, volumes.name_of(
+            self.linger(volumes.remove_unused(self.engine, volumes.name_of(
                 self.run, obj["metadata"]["uid"])))
 
     async def bind(self, claim):
@@ -235,15 +236,21 @@ class Cluster:
         meta = obj["metadata"]
         if plural == "namespaces":
             return self.empty_namespace(obj)
-        if plural == "persistentvolumeclaims" and any(
-                self.uses_claim(p, meta["name"])
-                for p in self.store.all("pods", meta["namespace"])):
+        if plural == "persistentvolumeclaims":
+            self.linger(self.unprotect(meta["namespace"]))
             return self.mark(plural, obj)
         return None
+
+    async def unprotect(self, namespace):
+        """A controller sees claims a moment after they were deleted."""
+        await asyncio.sleep(UNPROTECT_S)
+        self.go_on_removing(namespace)
 
     def mark(self, plural, obj):
         def change(o):
             o["metadata"].setdefault("deletionTimestamp", self.clock.stamp())
+            if plural != "namespaces":
+                o["metadata"].setdefault("deletionGracePeriodSeconds", 0)
 
         return self.store.update(plural, obj, change)
 

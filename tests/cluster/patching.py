@@ -19,6 +19,9 @@ MAY_CHANGE = "spec: Forbidden: pod updates may not change fields other than " \
     "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it " \
     "to be set to 1 if it was previously negative)"
 
+CLAIM_MAY_CHANGE = "Forbidden: spec is immutable after creation except " \
+    "resources.requests and volumeAttributesClassName for bound claims"
+
 
 def patched(request, resource, old):
     kind = request.word("content-type").partition(";")[0].strip()
@@ -106,10 +109,22 @@ def check(resource, old, new):
         raise bad_request(f"the name of the object ({wanted.get('name')}) "
                           f"does not match the name on the URL "
                           f"({was['name']})")
+    if resource.plural == "persistentvolumeclaims" and \
+            fixed(old["spec"]) != fixed(new["spec"]):
+        raise invalid(resource, was["name"], [
+            ("spec", "FieldValueForbidden", CLAIM_MAY_CHANGE)])
     if resource.plural == "pods" and \
             unchangeable(old["spec"]) != unchangeable(new["spec"]):
         raise invalid(resource, was["name"], [
             ("spec", "FieldValueForbidden", MAY_CHANGE.partition(": ")[2])])
+
+
+def fixed(claim_spec):
+    """What a claim keeps; its size may grow."""
+    rest = {k: v for k, v in claim_spec.items()
+            if k != "volumeAttributesClassName"}
+    resources = rest.pop("resources", {})
+    return rest | {"limits": resources.get("limits")}
 
 
 def unchangeable(spec):

@@ -1,10 +1,12 @@
 """ResourceQuota and LimitRange: what a namespace lets its Pods have."""
 from . import quantity
 from .answers import forbidden
-from .resources import PODS
+from .resources import BY_PLURAL, PODS
 
 ENDED = ("Succeeded", "Failed")
 COUNTED = ("pods", "count/pods")
+CLAIMS = BY_PLURAL["persistentvolumeclaims"]
+COUNTED_CLAIMS = ("persistentvolumeclaims", "count/persistentvolumeclaims")
 # {name in a quota: (part, name in a container)}
 MEASURED = {
     "requests.cpu": ("requests", "cpu"), "cpu": ("requests", "cpu"),
@@ -26,6 +28,15 @@ def of_pod(pod, names):
     return out
 
 
+def of_claim(claim, names):
+    """The same of a claim."""
+    out = {n: quantity.number(1) for n in names if n in COUNTED_CLAIMS}
+    if "requests.storage" in names:
+        out["requests.storage"] = quantity.number(
+            claim["spec"]["resources"]["requests"]["storage"])
+    return out
+
+
 def containers(pod):
     return pod["spec"]["containers"] + pod["spec"].get("initContainers", [])
 
@@ -38,19 +49,30 @@ class Quota:
         there = [p for p in self.store.all("pods", namespace)
                  if p["status"]["phase"] not in ENDED and not (
                      but and p["metadata"]["uid"] == but["metadata"]["uid"])]
-        counted = [of_pod(p, names) for p in there]
+        counted = [of_pod(p, names) for p in there] + [
+            of_claim(c, names)
+            for c in self.store.all(CLAIMS.plural, namespace)]
         return {n: sum((c[n] for c in counted if n in c), quantity.number(0))
                 for n in names}
 
     def check(self, pod, but=None):
         """Refuses a new Pod, or with but= one that is to be larger."""
-        namespace = pod["metadata"]["namespace"]
-        name = pod["metadata"]["name"]
+        for found in self.store.all("resourcequotas",
+                                    pod["metadata"]["namespace"]):
+            self.check_said(pod, found["spec"]["hard"],
+                            found["metadata"]["name"])
+        self.check_sums(PODS, pod, of_pod, but)
+
+    def check_claim(self, claim):
+        self.check_sums(CLAIMS, claim, of_claim)
+
+    def check_sums(self, resource, obj, measure, but=None):
+        namespace = obj["metadata"]["namespace"]
+        name = obj["metadata"]["name"]
         for found in self.store.all("resourcequotas", namespace):
             hard = found["spec"]["hard"]
             of_quota = found["metadata"]["name"]
-            self.check_said(pod, hard, of_quota)
-            asked = of_pod(pod, hard)
+            asked = measure(obj, hard)
             used = self.used(namespace, asked, but)
             over = sorted(n for n in asked if used[n] + asked[n] >
                           quantity.number(hard[n]))
@@ -62,7 +84,7 @@ class Quota:
                                 for n in names)
 
             raise forbidden(
-                PODS, name, f"exceeded quota: {of_quota}, requested: "
+                resource, name, f"exceeded quota: {of_quota}, requested: "
                 f"{words(asked)}, used: {words(used)}, limited: "
                 f"{words(hard)}")
 
@@ -83,7 +105,7 @@ class Quota:
 
     def count(self, plural, namespace):
         """After a change: what the quotas say is used."""
-        if plural not in ("pods", "resourcequotas"):
+        if plural not in ("pods", "resourcequotas", CLAIMS.plural):
             return
         for quota in self.store.all("resourcequotas", namespace):
             hard = quota["spec"]["hard"]

@@ -22,7 +22,7 @@ RULES = [
      "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["persistentvolumeclaims"],
-     "verbs": ["create", "get", "list", "delete"]},
+     "verbs": ["create", "get", "list", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["resourcequotas", "limitranges"],
      "verbs": ["get", "list"]},
     {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"],

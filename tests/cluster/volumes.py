@@ -4,6 +4,7 @@ An emptyDir is made with its Pod and goes with it; a claim is made and goes by
 itself.  All may write to either, as with the kubelet and the usual
 provisioners: the engine would make it root's.
 """
+import asyncio
 import io
 import tarfile
 
@@ -12,6 +13,7 @@ from .engine import EngineError
 
 MODE, MODE_OF_GROUP = 0o777, 0o2777
 HELD = "/held"  # where a Pod's holder has its volumes
+AGAIN_S = 0.1
 MEMORY_BYTES = 1 << 30  # of a tmpfs that says no size
 
 
@@ -88,3 +90,14 @@ async def remove(engine, name):
     except EngineError as e:
         if e.status != 404:
             raise
+
+
+async def remove_unused(engine, name):
+    """When its last container is gone, which may be after its Pod."""
+    while True:
+        try:
+            return await remove(engine, name)
+        except EngineError as e:
+            if e.status != 409:
+                raise
+        await asyncio.sleep(AGAIN_S)

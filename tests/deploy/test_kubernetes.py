@@ -11,11 +11,12 @@ from manifests import (
 from pages import read
 from programs import output_of, run
 
-COMPONENTS = ("disruption", "monitoring", "restricted", "two-users")
+COMPONENTS = ("disruption", "monitoring", "restricted", "two-users", "volumes")
 VARIANTS = {
     "restricted": ["sandboxes.security=restricted"],
     "two users": ["twoUsers=true"],
     "OpenShift": ["runAsUser=null"],
+    "volumes": ["sandboxes.volumeClass=standard"],
     "all": ["monitoring.enabled=true", "disruptionBudgets=true",
             "persistence.storageClass=fast", "service.type=LoadBalancer",
             "imagePullSecrets={registry}", "settings.LOG_FORMAT=json",
@@ -117,6 +118,7 @@ def same(objects):
 @pytest.mark.parametrize("components,values", [
     ([], []), (["restricted"], VARIANTS["restricted"]),
     (["two-users"], VARIANTS["two users"]),
+    (["volumes"], VARIANTS["volumes"]),
     (["monitoring", "disruption"], [
         "monitoring.enabled=true", "disruptionBudgets=true"])])
 def test_the_chart_and_kustomize_make_the_same(overlay, components, values):
@@ -176,8 +178,14 @@ def c_needs():
     """(verb, resource) that the worker asks the cluster about."""
     text = read("worker/kubernetes/kubernetes.c")
     table = re.search(r"rights_need needs\[\] = \{(.*?)\};", text, re.S)[1]
-    return {(verb, group, resource) for verb, group, resource in re.findall(
-        r'\{"(\w+)", "([\w.]*)", "([\w/]+)"\}', table)}
+    return re.findall(r'\{"(\w+)", "([\w.]*)", "([\w/]+)"\}', table)
+
+
+def needs(with_volumes=False):
+    """The last ones are those of volumes."""
+    last = re.search(r"#define NEEDS_OF_VOLUMES (\d+)", read(
+        "worker/kubernetes/kubernetes.c"))[1]
+    return set(c_needs() if with_volumes else c_needs()[:-int(last)])
 
 
 def given(objects):
@@ -189,12 +197,21 @@ def given(objects):
 
 def test_the_role_is_what_the_server_needs_and_no_more():
     network = {("get", "networking.k8s.io", "networkpolicies")}
-    assert c_needs()
-    assert given(kustomized("base")) == c_needs() | network
+    assert needs()
+    assert given(kustomized("base")) == needs() | network
     assert given(charted("sandboxes.networkPolicy=make")) == \
-        c_needs() | network | {("create", "networking.k8s.io",
-                                "networkpolicies")}
-    assert given(charted("sandboxes.networkPolicy=none")) == c_needs()
+        needs() | network | {("create", "networking.k8s.io",
+                              "networkpolicies")}
+    assert given(charted("sandboxes.networkPolicy=none")) == needs()
+
+
+def test_with_volumes_it_is_what_claims_need_besides(overlay):
+    network = {("get", "networking.k8s.io", "networkpolicies")}
+    more = needs(with_volumes=True) - needs()
+    assert {resource for _, _, resource in more} == {"persistentvolumeclaims"}
+    for objects in (overlay("volumes"), charted(*VARIANTS["volumes"])):
+        assert given(objects) == needs(with_volumes=True) | network
+        assert settings_of(objects)["KUBERNETES_VOLUME_CLASS"] == "standard"
 
 
 def test_nothing_is_given_beyond_the_sandboxes_namespace():
@@ -287,12 +304,12 @@ def test_the_page_names_what_there_is():
         assert f"`{component}`" in page
 
 
-def test_the_page_has_the_rights_of_the_role():
+def test_the_page_has_the_rights_of_the_role(overlay):
     table = read("docs/kubernetes.md").split("## Rights")[1].split("##")[0]
     rows = {resource: set(verbs.split(", ")) for verbs, resource in re.findall(
         r"^\| ([a-z, ]+) \| ([a-z/]+) \|", table, re.M)}
     rows.pop("resource")
     found = {}
-    for verb, _, resource in given(kustomized("base")):
+    for verb, _, resource in given(overlay("volumes")):
         found.setdefault(resource, set()).add(verb)
     assert rows == found

@@ -66,14 +66,29 @@ class PodCluster:
             f"{self.running.namespace}/roles")[1]["items"]
         return role["rules"]
 
-    def pods(self, server):
-        """Those of a server's sandboxes, by name."""
+    def of(self, plural, server):
+        """A server's, by name."""
         with open(os.path.join(server.data, "instance"),
                   encoding="ascii") as f:
             mine = re.search(r"^id=(\w+)$", f.read(), re.M)[1]
         selector = urllib.parse.quote(f"{PREFIX}/instance-id={mine}")
-        found = self.ask("GET", f"pods?labelSelector={selector}")["items"]
-        return {p["metadata"]["name"]: p for p in found}
+        found = self.ask("GET", f"{plural}?labelSelector={selector}")["items"]
+        return {o["metadata"]["name"]: o for o in found}
+
+    def pods(self, server):
+        """Those of a server's sandboxes, by name."""
+        return self.of("pods", server)
+
+    def claims(self, server):
+        return self.of("persistentvolumeclaims", server)
+
+    def make_claim(self, name):
+        """By somebody else."""
+        self.ask("POST", "persistentvolumeclaims", body={
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name}, "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Mi"}}}})
 
     def remove_pods(self, server):
         """What a server leaves."""

@@ -371,7 +371,8 @@ class Worker:
 
     def send_remove(self, number, uid, name=None, tenant=1):
         self.job.send("SANDBOX_REMOVE", number, uuid=uid,
-                      tenant_name=f"t{tenant}", name=name or f"mcp-test-{uid}")
+                      tenant_name=f"t{tenant}", keeps_files=False, left_by="",
+                      name=name or f"mcp-test-{uid}")
 
     def run(self, sandbox, *texts, limit=1 << 30, **more):
         run = Run(self.number(), pack_spec(*texts, **more), self.spools)

@@ -50,7 +50,8 @@ def forged(w, kind):
                                      "output_bytes_s": 0}),
         "SANDBOX_SETTLED": (sandbox, {"tenant": A}),
         "SANDBOX_REMOVE": (sandbox, {
-            "uuid": uid, "tenant_name": f"t{A}", "name": f"mcp-test-{uid}"}),
+            "uuid": uid, "tenant_name": f"t{A}", "name": f"mcp-test-{uid}",
+            "keeps_files": False, "left_by": ""}),
         "SANDBOX_TTL": (sandbox, {"tenant": A, "ttl_s": 1}),
         "RUN_START": (new.number, {
             "tenant": A, "sandbox": sandbox, "uuid": new.uuid,

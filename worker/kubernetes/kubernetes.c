@@ -7,11 +7,14 @@
  *	pod_start.c	until it runs
  *	pod_removal.c	until it is gone
  *	pod_ops.c	Pods that are there
+ *	volume_take.c, volume_forget.c, volume_sweep.c
+ *			the claims that have sandboxes' files
  *	cluster_facts.c	what the cluster says of itself, for the doctor
  *	pod_ask.c	a request below the namespace
  *	pod_table.c	our Pods as they were told last
  *	pod_isolation.c, pod_view.c	JSON from it
  *	pod_body.c	JSON for it
+ *	pod_volume.c	both, of claims
  *	pod_labels.c, pod_name.c, pod_settings.c
  *	network.c, network_body.c
  *			whether the cluster enforces policies
@@ -39,11 +42,16 @@
 #include "common/xmalloc.h"
 #include "worker/kubernetes/pod_labels.h"
 
-/* What no sandbox can do without. */
+/* What no sandbox can do without, and behind it what none with a volume can. */
 static const struct rights_need needs[] = {{"create", "", "pods"},
     {"get", "", "pods"}, {"list", "", "pods"}, {"watch", "", "pods"},
     {"delete", "", "pods"}, {"get", "", "pods/exec"},
-    {"create", "", "pods/exec"}};
+    {"create", "", "pods/exec"}, {"create", "", "persistentvolumeclaims"},
+    {"get", "", "persistentvolumeclaims"},
+    {"list", "", "persistentvolumeclaims"},
+    {"patch", "", "persistentvolumeclaims"},
+    {"delete", "", "persistentvolumeclaims"}};
+#define NEEDS_OF_VOLUMES 5
 
 /* ---- whether the cluster is there */
 
@@ -179,8 +187,12 @@ ask_rights(void *arg)
 {
 	struct kubernetes *k = arg;
 
-	k->rights = rights_ask_start(
-	    k->cluster, k->ns, needs, ARRAY_LEN(needs), asked_rights_cb, k);
+	size_t n = ARRAY_LEN(needs);
+
+	if (k->settings.volume_class[0] == '\0')
+		n -= NEEDS_OF_VOLUMES;
+	k->rights =
+	    rights_ask_start(k->cluster, k->ns, needs, n, asked_rights_cb, k);
 }
 
 static void
@@ -357,6 +369,18 @@ static const struct backend_ops kubernetes_ops = {
     .exec_cancel = pod_exec_cancel,
     .files = kubernetes_files};
 
+/* With KUBERNETES_VOLUME_CLASS there are files that outlive a box. */
+static void
+choose_ops(struct kubernetes *k)
+{
+	k->ops = kubernetes_ops;
+	if (k->settings.volume_class[0] != '\0') {
+		k->ops.forget_files = volume_forget;
+		k->ops.sweep_files = volume_sweep;
+	}
+	k->b.ops = &k->ops;
+}
+
 static int
 open_cluster(struct kubernetes *k, const struct conf *conf, struct err *e)
 {
@@ -369,6 +393,7 @@ open_cluster(struct kubernetes *k, const struct conf *conf, struct err *e)
 		    .context = conf_str(conf, CONF_KUBERNETES_CONTEXT)},
 		&k->cluster, e) != 0)
 		return ERR_INVAL;
+	choose_ops(k);
 	ns = k->settings.ns[0] != '\0' ? k->settings.ns :
 					 cluster_namespace(k->cluster);
 	k->ns = xstrdup(ns);

@@ -15,6 +15,7 @@
 #include "worker/kubernetes/pod_settings.h"
 #include "worker/kubernetes/pod_table.h"
 #include "worker/kubernetes/pod_view.h"
+#include "worker/kubernetes/pod_volume.h"
 #include "worker/kubernetes/rights.h"
 
 #define KUBERNETES_ASK_MS 15000
@@ -30,6 +31,7 @@
 
 struct kubernetes {
 	struct backend b;
+	struct backend_ops ops; /* b's */
 	struct event_base *base;
 	struct cluster *cluster;
 	const struct policy *policy;
@@ -91,6 +93,38 @@ void pod_create_abandon(struct backend *b, struct backend_create *c);
 void pod_creates_resume(struct kubernetes *k);
 /* pod_creates_clear - those that wait for no answer are told */
 void pod_creates_clear(struct kubernetes *k);
+
+/* volume_take.c
+ * volume_take_start - the claim of spec's sandbox is its box's: made, or taken
+ * over from a box that is gone, which is waited for.  cb once, never inside
+ * this call; had_files: another box had it before.  spec is kept by pointer
+ * until then. */
+struct volume_take;
+typedef void (*volume_take_cb)(
+    int rc, bool had_files, const struct err *why, void *arg);
+struct volume_take *volume_take_start(struct kubernetes *k,
+    const struct backend_spec *spec, volume_take_cb cb, void *arg);
+/* volume_take_abandon - not wanted any more: cb comes with ERR_WRONG_STATE,
+ * soon, or behind the answer that is awaited */
+void volume_take_abandon(struct volume_take *t);
+/* volume_take_free - cb will not be called; NULL is fine */
+void volume_take_free(struct volume_take *t);
+
+/* volume_forget.c, volume_sweep.c: as backend_ops says */
+void volume_forget(struct backend *b, const struct box_identity *id,
+    const struct backend_files *files, backend_done_cb cb, void *arg);
+void volume_sweep(struct backend *b, const struct backend_sweep *s,
+    backend_done_cb cb, void *arg);
+/* volume_delete - asks for the removal of the claim as it was seen: 409 when
+ * it has changed since */
+struct cluster_call *volume_delete(struct kubernetes *k,
+    const struct pod_volume *v,
+    void (*on_done)(const struct cluster_answer *a, void *arg), void *arg);
+/* volume_list - claims of our instance that selector (", " and more; "": all)
+ * selects */
+struct cluster_call *volume_list(struct kubernetes *k, const char *more,
+    const char *from,
+    void (*on_done)(const struct cluster_answer *a, void *arg), void *arg);
 
 /* pod_start.c: as backend_ops says */
 void pod_start(struct backend *b, const struct backend_handle *h,

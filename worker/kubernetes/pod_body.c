@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "worker/kubernetes/pod_labels.h"
 #include "worker/kubernetes/pod_name.h"
+#include "worker/kubernetes/pod_volume.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define NANO_PER_MILLI 1000000u
@@ -116,6 +117,8 @@ annotations(const struct pod_body *p)
 		    decimal(now + (uint64_t)s->ttl_s * 1000));
 	mark(o, p, POD_NOTE_CPUS, decimal(s->template.nano_cpus));
 	mark(o, p, POD_NOTE_MEMORY, decimal(s->template.memory_bytes));
+	if (p->has_old_files)
+		mark(o, p, POD_NOTE_OLD_FILES, json_string("true"));
 	return o;
 }
 
@@ -270,10 +273,17 @@ box_arguments(const struct pod_body *p)
 	return a;
 }
 
+bool
+pod_body_has_volume(
+    const struct pod_settings *s, const struct backend_spec *spec)
+{
+	return s->volume_class[0] != '\0' && !spec->is_trial;
+}
+
 static bool
 has_volume(const struct pod_body *p)
 {
-	return p->settings->volume_class[0] != '\0';
+	return pod_body_has_volume(p->settings, p->spec);
 }
 
 static json_t *
@@ -317,14 +327,16 @@ empty_volume(const char *name, const char *medium, uint64_t bytes)
 	return json_pack("{s:s, s:o}", "name", name, "emptyDir", o);
 }
 
-/* Made and removed with the Pod, by the cluster. */
+/* Made before the Pod, and there when that is gone. */
 static json_t *
-workspace_volume(const struct pod_settings *s)
+workspace_volume(const struct pod_body *p)
 {
-	return json_pack("{s:s, s:{s:{s:{s:[s], s:s, s:{s:{s:o}}}}}}", "name",
-	    VOLUME_WORKSPACE, "ephemeral", "volumeClaimTemplate", "spec",
-	    "accessModes", "ReadWriteOnce", "storageClassName", s->volume_class,
-	    "resources", "requests", "storage", decimal(s->volume_bytes));
+	const struct backend_spec *s = p->spec;
+	char name[POD_NAME_MAX + 1];
+
+	pod_volume_name(p->id, s->identity.tenant, s->claim.identifier, name);
+	return json_pack("{s:s, s:{s:s}}", "name", VOLUME_WORKSPACE,
+	    "persistentVolumeClaim", "claimName", name);
 }
 
 /* For an agent that is not root and can make no directory in the image's file
@@ -345,7 +357,7 @@ volumes(const struct pod_body *p)
 	add(a, empty_volume(VOLUME_AGENT, "", PROGRAM_BYTES));
 	add(a, empty_volume(VOLUME_TMP, "Memory", p->policy->tmp_bytes));
 	if (has_volume(p))
-		add(a, workspace_volume(p->settings));
+		add(a, workspace_volume(p));
 	else if (p->settings->is_restricted)
 		add(a, disk_volume(p, VOLUME_WORKSPACE));
 	if (p->settings->is_restricted)
@@ -365,6 +377,14 @@ pod_body_put_user(json_t *security, const struct pod_settings *s)
 	put(security, "runAsGroup", json_integer(s->user));
 }
 
+/* Once, of a new volume: later its files keep the modes that they have. */
+static void
+put_group(json_t *security, uint32_t group)
+{
+	put(security, "fsGroup", json_integer(group));
+	put_text(security, "fsGroupChangePolicy", "OnRootMismatch");
+}
+
 /* What is new in a volume is root's. */
 static json_t *
 pod_security(const struct pod_body *p)
@@ -374,12 +394,12 @@ pod_security(const struct pod_body *p)
 
 	if (!p->settings->is_restricted) {
 		if (has_volume(p))
-			put(o, "fsGroup", json_integer(BOX_GROUP));
+			put_group(o, BOX_GROUP);
 		return o;
 	}
 	pod_body_put_user(o, p->settings);
 	if (has_volume(p) && p->settings->user != 0)
-		put(o, "fsGroup", json_integer(p->settings->user));
+		put_group(o, p->settings->user);
 	return o;
 }
 

@@ -33,9 +33,13 @@ struct pod_body {
 	const char *id; /* of the instance */
 	const struct backend_spec *spec;
 	int64_t created_ms;
+	bool has_old_files; /* its volume was another box's before */
 };
 /* pod_body - the caller frees */
 char *pod_body(const struct pod_body *p);
+/* pod_body_has_volume - such a Pod has a claim (pod_volume.h) */
+bool pod_body_has_volume(
+    const struct pod_settings *s, const struct backend_spec *spec);
 /* pod_body_put_place - into the spec of any Pod of ours: the nodes that it may
  * run on, and the secrets that its images are pulled with */
 void pod_body_put_place(json_t *spec, const struct pod_settings *s);

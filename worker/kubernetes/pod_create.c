@@ -4,6 +4,8 @@
  *
  *	HELD	while a trial of the network goes on (network.h)
  *	  |
+ *	VOLUME	its claim, where it has one (volume_take.c)
+ *	  |
  *	ASK	POST
  *	  |	409: whose is it?
  *	LOOK	GET	it stays: a conflict
@@ -25,7 +27,9 @@
 struct backend_create {
 	struct kubernetes *k;
 	char name[POD_NAME_MAX + 1];
-	char *body;
+	const struct backend_spec *spec;
+	char *body; /* NULL: it is not known yet whether there is a claim */
+	struct volume_take *take; /* NULL: none is under way */
 	struct cluster_call *call;
 	struct pod_wait wait;
 	struct timer *again;
@@ -49,6 +53,7 @@ create_end(struct backend_create *c, const struct backend_handle *h)
 {
 	TAILQ_REMOVE(&c->k->creates, c, link);
 	pod_wait_end(&c->wait);
+	volume_take_free(c->take);
 	timer_free(c->again);
 	c->cb(c->rc, h, c->rc == 0 ? NULL : &c->why, c->arg);
 	free(c->body);
@@ -206,6 +211,46 @@ create_ask(struct backend_create *c)
 }
 
 static void
+create_write(struct backend_create *c, bool has_old_files)
+{
+	const struct kubernetes *k = c->k;
+
+	c->body = pod_body(&(struct pod_body){.policy = k->policy,
+	    .settings = &k->settings,
+	    .ns = k->ns,
+	    .instance = k->instance,
+	    .id = k->id,
+	    .spec = c->spec,
+	    .created_ms = clock_wall_ms(),
+	    .has_old_files = has_old_files});
+	create_ask(c);
+}
+
+static void
+taken_cb(int rc, bool had_files, const struct err *why, void *arg)
+{
+	struct backend_create *c = arg;
+
+	c->take = NULL;
+	if (rc == 0) {
+		create_write(c, had_files);
+		return;
+	}
+	c->rc = rc;
+	c->why = *why;
+	create_end(c, NULL);
+}
+
+static void
+create_go(struct backend_create *c)
+{
+	if (pod_body_has_volume(&c->k->settings, c->spec))
+		c->take = volume_take_start(c->k, c->spec, taken_cb, c);
+	else
+		create_write(c, false);
+}
+
+static void
 create_begin(struct backend_create *c)
 {
 	const struct kubernetes *k = c->k;
@@ -217,7 +262,7 @@ create_begin(struct backend_create *c)
 	else if (!c->is_held && k->network_lack[0] != '\0')
 		create_fail_later(c, ERR_BACKEND, k->network_lack);
 	else if (!c->is_held)
-		create_ask(c);
+		create_go(c);
 }
 
 /* ---- public */
@@ -233,14 +278,8 @@ pod_create(struct backend *b, const struct backend_spec *spec,
 	c->cb = cb;
 	c->arg = arg;
 	c->again = timer_new(k->base, create_look, c);
+	c->spec = spec;
 	pod_name(spec->name, c->name);
-	c->body = pod_body(&(struct pod_body){.policy = k->policy,
-	    .settings = &k->settings,
-	    .ns = k->ns,
-	    .instance = k->instance,
-	    .id = k->id,
-	    .spec = spec,
-	    .created_ms = clock_wall_ms()});
 	TAILQ_INSERT_TAIL(&k->creates, c, link);
 	create_begin(c);
 	return c;
@@ -260,7 +299,9 @@ void
 pod_create_abandon(struct backend *b, struct backend_create *c)
 {
 	(void)b;
-	if (c->call == NULL && !c->is_over) /* else the answer comes */
+	if (c->take != NULL)
+		volume_take_abandon(c->take);
+	else if (c->call == NULL && !c->is_over) /* else the answer comes */
 		create_fail_later(
 		    c, ERR_WRONG_STATE, "the sandbox is not wanted any more");
 }

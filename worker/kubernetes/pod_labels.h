@@ -23,6 +23,7 @@
 #define POD_NETWORK_NONE "none"
 #define POD_ROLE "sandbox"
 #define POD_ROLE_TRIAL "carrier-trial"
+#define POD_ROLE_VOLUME "volume" /* of a claim: pod_volume.h */
 /* Annotations. */
 #define POD_NOTE_NAME "name"
 #define POD_NOTE_INSTANCE "instance"
@@ -34,6 +35,11 @@
 #define POD_NOTE_EXPIRES "expires-at-unix-ms"
 #define POD_NOTE_CPUS "nano-cpus"
 #define POD_NOTE_MEMORY "memory-bytes"
+#define POD_NOTE_OLD_FILES "old-files" /* of another box, which was lost */
+/* Of a claim. */
+#define POD_NOTE_FIRST "made-for" /* the box that it was made for */
+#define POD_NOTE_TAKEN "taken-at-unix-ms"
+#define POD_NOTE_UNUSED "unused-since-unix-ms"
 
 #define POD_LABEL_MAX (POD_PREFIX_MAX + 1 + 63)
 /* pod_label - the whole name of one, for one of the words above */

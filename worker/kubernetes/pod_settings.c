@@ -9,6 +9,7 @@
 #define IMAGE_MAX 255
 #define VALUE_MAX 63 /* of a label */
 #define MIB (UINT64_C(1) << 20)
+#define HOUR_MS INT64_C(3600000)
 
 /* ---- words of the API */
 
@@ -240,6 +241,8 @@ pod_settings_init(struct pod_settings *s, const struct conf *c, struct err *e)
 	    (uint32_t)conf_int(c, CONF_KUBERNETES_PENDING_SECONDS) * 1000;
 	s->volume_bytes =
 	    (uint64_t)conf_int(c, CONF_KUBERNETES_VOLUME_MB) * MIB;
+	s->volume_keep_ms =
+	    conf_int(c, CONF_KUBERNETES_VOLUME_KEEP_HOURS) * HOUR_MS;
 	rc = take_names(s, c, e);
 	if (rc == 0)
 		rc = take_agent_image(s, c, e);

@@ -42,6 +42,7 @@ struct pod_settings {
 	bool may_be_unenforced; /* nobody tries whether it is */
 	char *volume_class;     /* "": no volume */
 	uint64_t volume_bytes;
+	int64_t volume_keep_ms; /* that nobody uses; 0: not at all */
 };
 
 /* pod_settings_init - ERR_INVAL names the setting; *s is to be cleared all the

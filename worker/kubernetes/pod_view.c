@@ -328,6 +328,8 @@ take_ours(
 	    marked(labels, ours, POD_LABEL_CARRIER));
 	c->nano_cpus = number(marked(notes, ours, POD_NOTE_CPUS));
 	c->memory_bytes = number(marked(notes, ours, POD_NOTE_MEMORY));
+	c->has_old_files =
+	    strcmp(marked(notes, ours, POD_NOTE_OLD_FILES), "true") == 0;
 	c->is_ours = true;
 }
 

@@ -128,9 +128,23 @@ script_on_ask(void *arg, const struct msg_ask *m, struct err *e)
 	}
 SCRIPT_NOTES(sandbox_settled, "settled")
 SCRIPT_NOTES(sandbox_shares, "shares")
-SCRIPT_NOTES(sandbox_remove, "remove")
 SCRIPT_NOTES(run_forget, "forget")
 SCRIPT_NOTES(ask_cancel, "unasked")
+
+static inline int
+script_on_sandbox_remove(
+    void *arg, const struct msg_sandbox_remove *m, struct err *e)
+{
+	struct script *w = arg;
+
+	(void)e;
+	if (m->left_by[0] == '\0')
+		told(w, m->keeps_files ? "give up" : "remove", m->id);
+	else
+		(void)buf_printf(&w->told, "remove %llu of %s\n",
+		    (unsigned long long)m->id, m->left_by);
+	return 0;
+}
 
 WORLD_IGNORES(script, sweep)
 WORLD_IGNORES(script, sweep_end)

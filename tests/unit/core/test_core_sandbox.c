@@ -174,6 +174,124 @@ TEST(a_failed_removal_is_tried_again)
 	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
 }
 
+/* ---- files that outlive a sandbox */
+
+static void
+keep_volumes(void)
+{
+	struct err e;
+
+	assert_int_equal(
+	    conf_set(g.conf, "KUBERNETES_VOLUME_CLASS", "fast", &e), 0);
+}
+
+TEST(where_files_outlive_sandboxes_the_next_is_made_behind_the_removal)
+{
+	struct sandbox *sb = ground_open("box");
+	struct err e;
+
+	keep_volumes();
+	say_ready(0, 1);
+	forget_told(0);
+	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
+	expect_told(0, "remove 1");
+	ground_settle(0);
+	assert_false(was_told(0, "create 2"));
+	(void)ground_open("other");
+	expect_told(0, "create 3");
+	say_removed(0, 1, 0);
+	expect_told(0, "create 2");
+}
+
+TEST(a_removal_that_fails_does_not_hold_the_next_one_up)
+{
+	struct sandbox *sb = ground_open("box");
+	struct err e;
+
+	keep_volumes();
+	say_ready(0, 1);
+	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
+	expect_told(0, "remove 1");
+	say_removed(0, 1, ERR_BACKEND);
+	expect_told(0, "create 2");
+}
+
+TEST(the_next_one_is_not_asked_for_twice_when_its_worker_comes_again)
+{
+	struct sandbox *sb = ground_open("box");
+	struct err e;
+
+	keep_volumes();
+	say_ready(0, 1);
+	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
+	expect_told(0, "remove 1");
+	ground_kill_worker(0);
+	ground_worker(0);
+	forget_told(0);
+	ground_settle(0);
+	assert_false(was_told(0, "create 2"));
+	say_removed(0, 1, 0);
+	expect_told(0, "create 2");
+	assert_int_equal(sb->state, SANDBOX_CREATING);
+}
+
+TEST(a_sandbox_that_hangs_leaves_its_files_and_a_deleted_one_does_not)
+{
+	struct sandbox *hangs = ground_open("a"), *deleted = ground_open("b");
+
+	say_ready(0, 1);
+	say_ready(0, 2);
+	sandbox_on_hung(hangs);
+	sandbox_remove(deleted);
+	expect_told(0, "give up 1");
+	expect_told(0, "remove 2");
+}
+
+TEST(what_a_lost_sandbox_left_is_removed_and_the_next_one_made_behind_it)
+{
+	struct sandbox *sb;
+
+	assert_null(sandbox_remainder(core_sandboxes(g.core), g.who, "box"));
+	keep_volumes();
+	sb = sandbox_remainder(core_sandboxes(g.core), g.who, "box");
+	assert_non_null(sb);
+	assert_null(ground_find("box"));
+	expect_told(0, "remove 1 of box");
+	(void)ground_open("box");
+	ground_settle(0);
+	assert_false(was_told(0, "create 2"));
+	say_removed(0, 1, 0);
+	expect_told(0, "create 2");
+	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
+}
+
+static void
+say_ready_with_old_files(unsigned int i, uint64_t sandbox)
+{
+	msg_send_sandbox_ready(g.worker[i].chan,
+	    &(struct msg_sandbox_ready){.id = sandbox,
+		.container_id = "c0ffee",
+		.has_old_files = true});
+	ground_settle(i);
+}
+
+TEST(the_run_that_a_sandbox_came_up_for_knows_of_old_files_and_no_later_one)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, false), *second;
+
+	expect_told(0, "start 1");
+	say_ready_with_old_files(0, 1);
+	second = ground_run(sb, false);
+	expect_told(0, "start 2");
+	assert_true(first->has_old_files);
+	assert_false(second->has_old_files);
+	ground_kill_worker(0);
+	ground_worker(0);
+	say_ready_with_old_files(0, 1);
+	assert_false(second->has_old_files);
+}
+
 TEST(an_expired_sandbox_is_removed_but_not_while_in_use)
 {
 	struct sandbox *sb = ground_open("box");
@@ -390,7 +508,7 @@ TEST(a_sandbox_without_a_row_ends_with_the_reason)
 	assert_int_equal(r->recorded, RUN_WAS_REFUSED);
 	assert_non_null(strstr(r->why_text, "could not be recorded"));
 	assert_null(ground_find("box"));
-	expect_told(0, "remove 2");
+	expect_told(0, "give up 2");
 	say_removed(0, 2, 0);
 	assert_null(sandboxes_find(core_sandboxes(g.core), 2));
 }

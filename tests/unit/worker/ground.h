@@ -45,8 +45,10 @@ struct ground {
 	void *created_arg;
 	bool abandoned;
 	struct ground_asks starts, inspects, removes, stops, shares, lists;
-	int64_t pid;                  /* of what it shows */
-	struct backend_bounds bounds; /* asked last */
+	struct ground_asks files;         /* asked to forget them */
+	enum backend_forget files_forgot; /* asked last */
+	int64_t pid;                      /* of what it shows */
+	struct backend_bounds bounds;     /* asked last */
 
 	struct carrier carrier;
 	struct door door;
@@ -172,6 +174,17 @@ ground_users(const struct backend *b)
 	return ground.users;
 }
 
+static inline void
+ground_forget_files(struct backend *b, const struct box_identity *id,
+    const struct backend_files *files, backend_done_cb cb, void *arg)
+{
+	(void)b;
+	assert_true(uuid_is_equal(&id->uuid, &ground_uuid));
+	ground.files_forgot = files->forget;
+	ground_ask_add(
+	    &ground.files, (struct ground_ask){.done_cb = cb, .arg = arg}, "");
+}
+
 static const struct backend_ops ground_backend_ops = {.can = BACKEND_HAS_PID |
 	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND,
     .create = ground_create,
@@ -195,6 +208,17 @@ ground_can(unsigned int can)
 	ops.can = can;
 	ops.stop = (can & BACKEND_CAN_STOP) != 0 ? ops.stop : NULL;
 	ops.set_bounds = (can & BACKEND_CAN_BOUND) != 0 ? ops.set_bounds : NULL;
+	ground.backend.ops = &ops;
+}
+
+/* ground_keeps_files - in this test files outlive a box */
+static inline void
+ground_keeps_files(void)
+{
+	static struct backend_ops ops;
+
+	ops = ground_backend_ops;
+	ops.forget_files = ground_forget_files;
 	ground.backend.ops = &ops;
 }
 

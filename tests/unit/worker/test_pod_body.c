@@ -3,6 +3,7 @@
 #include "common/xmalloc.h"
 #include "worker/kubernetes/pod_body.h"
 #include "worker/kubernetes/pod_labels.h"
+#include "worker/kubernetes/pod_volume.h"
 #include "tests/unit/test.h"
 
 static struct conf *conf;
@@ -276,22 +277,35 @@ TEST(what_belongs_to_the_cluster_is_as_the_settings_say)
 	check(s, "runtimeClassName", "\"gvisor\"");
 }
 
-TEST(a_volume_is_the_pods_own)
+TEST(a_volume_is_the_sandboxs_claim)
 {
-	const json_t *s;
+	char name[POD_NAME_MAX + 1];
+	const json_t *s, *volume;
 
 	set("KUBERNETES_VOLUME_CLASS", "fast");
-	set("KUBERNETES_VOLUME_MB", "5");
 	s = make();
+	pod_volume_name("5eed", "default", "_a", name);
+	volume = json_array_get(json_object_get(s, "volumes"), 2);
+	assert_true(pod_volume_is_in(pod, name));
+	assert_string_equal(
+	    js_text(
+		json_object_get(volume, "persistentVolumeClaim"), "claimName"),
+	    name);
 	check(s, "securityContext.fsGroup", "1000");
-	check(json_array_get(json_object_get(s, "volumes"), 2),
-	    "ephemeral.volumeClaimTemplate.spec",
-	    "{\"accessModes\":[\"ReadWriteOnce\"],\"storageClassName\":"
-	    "\"fast\","
-	    "\"resources\":{\"requests\":{\"storage\":\"5242880\"}}}");
 	check(json_array_get(
 		  json_object_get(only(s, "containers"), "volumeMounts"), 2),
 	    "mountPath", "\"/workspace\"");
+	check_marked("annotations", POD_NOTE_OLD_FILES, "");
+}
+
+TEST(a_trial_has_no_claim)
+{
+	set("KUBERNETES_VOLUME_CLASS", "fast");
+	spec.is_trial = true;
+	check(make(), "securityContext.fsGroup", "none");
+	assert_int_equal(json_array_size(json_object_get(
+			     json_object_get(pod, "spec"), "volumes")),
+	    2);
 }
 
 TEST(a_trial_is_no_sandbox)

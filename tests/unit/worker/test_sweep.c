@@ -285,4 +285,49 @@ TEST(more_than_there_can_be_is_a_lie)
 	free(uuids);
 }
 
+/* ---- files that outlive boxes */
+
+static struct backend_sweep files;
+static backend_done_cb files_cb;
+static void *files_arg;
+
+static void
+sweep_files(struct backend *b, const struct backend_sweep *how,
+    backend_done_cb cb, void *arg)
+{
+	(void)b;
+	files = *how;
+	files_cb = cb;
+	files_arg = arg;
+}
+
+static bool
+are_used(uint8_t number)
+{
+	const struct uuid u = {{number}};
+
+	return files.is_used(&u, files.arg);
+}
+
+TEST(files_of_boxes_that_are_neither_listed_nor_there_are_swept)
+{
+	struct backend_container found[] = {box(3, OLD_MS + 1), box(2, OLD_MS)};
+	struct backend_ops ops = ground_backend_ops;
+
+	ops.sweep_files = sweep_files;
+	ground.backend.ops = &ops;
+	list(9);
+	list(2);
+	sweep(KEEP_MS);
+	ground_listed(0, found, ARRAY_LEN(found));
+	front_expect_nothing(&ground.front);
+	assert_int_equal(files.asof_ms, NOW_MS);
+	assert_true(are_used(9));
+	assert_true(are_used(2));
+	assert_true(are_used(3));
+	assert_false(are_used(4));
+	files_cb(0, NULL, files_arg);
+	expect_swept(2, 0);
+}
+
 TEST_MAIN(ground_setup, ground_teardown)

@@ -29,6 +29,9 @@ KUBERNETES_NETWORK_POLICY: {{ .Values.sandboxes.networkPolicy | quote }}
 {{- if ne .Values.sandboxes.security "baseline" }}
 KUBERNETES_SECURITY: {{ .Values.sandboxes.security | quote }}
 {{- end }}
+{{- with .Values.sandboxes.volumeClass }}
+KUBERNETES_VOLUME_CLASS: {{ . | quote }}
+{{- end }}
 SANDBOX_IMAGE: {{ .Values.sandboxes.image | quote }}
 ALLOWED_HOSTS: {{ printf "localhost,127.0.0.1,[::1],%s,%s.%s,%s.%s.svc,%s.%s.svc.cluster.local" $name $name $ns $name $ns $name $ns | quote }}
 {{- if .Values.twoUsers }}
