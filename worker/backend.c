@@ -12,6 +12,12 @@ backend_handle_named(struct backend_handle *h, const char *id_or_name)
 }
 
 void
+backend_handle_set_tenant(struct backend_handle *h, const char *tenant)
+{
+	(void)snprintf(h->tenant, sizeof(h->tenant), "%s", tenant);
+}
+
+void
 backend_why_ended(const struct backend_container *c, char *why, size_t size)
 {
 	if (c->removing)

@@ -57,9 +57,13 @@ struct backend_handle {
 	/* The backend's text for one life of the box, from a start to its
 	 * end; "": not running or not known. */
 	char life[BACKEND_LIFE_MAX + 1];
+	/* Whose box it is, where each tenant's are in a place of their own;
+	 * "": not said, which is enough where all are in one. */
+	char tenant[POLICY_WORD_MAX + 1];
 };
 /* backend_handle_named - for one that was not seen yet; an id does as well */
 void backend_handle_named(struct backend_handle *h, const char *id_or_name);
+void backend_handle_set_tenant(struct backend_handle *h, const char *tenant);
 static inline bool
 backend_handle_is_set(const struct backend_handle *h)
 {
@@ -323,8 +327,12 @@ struct backend_ops {
 	bool (*is_id)(const char *id);
 	/* Whose users those of a box are, as the backend says. */
 	enum backend_users (*users)(const struct backend *b);
-	/* All boxes of our instance, in any state. */
+	/* All boxes of our instance, in any state; where each tenant has a
+	 * place of its own (is_per_tenant), those of tenants that were named
+	 * or whose boxes were asked for. */
 	void (*list)(struct backend *b, backend_list_cb cb, void *arg);
+	/* A tenant that may have boxes, for list.  NULL: it needs no names. */
+	void (*name_tenant)(struct backend *b, const char *tenant);
 	/* BACKEND_CAN_LOOK_IMAGE: whether it has that image, which is neither
 	 * built nor pulled.  ERR_WRONG_STATE: it has not, and why says how the
 	 * image's first use will make it; ERR_NOTFOUND: it has not, and nothing
@@ -349,6 +357,8 @@ struct backend_ops {
 struct backend {
 	const struct backend_ops *ops;
 	char port[8]; /* that it connects to by TCP, for the fence; "": none */
+	/* Each tenant's boxes are in a place of their own. */
+	bool is_per_tenant;
 };
 static inline bool
 backend_can(const struct backend *b, enum backend_can what)

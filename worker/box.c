@@ -280,8 +280,11 @@ take_away(struct box *b, const struct backend_handle *h)
 	b->awaited++;
 	b->in->removals++;
 	b->forgot = b->forgets;
-	removal_start(host->backend, host->ways, &b->id, b->name, h,
-	    &(struct backend_files){.forget = b->forgets, .left_by = ""},
+	removal_start(host->backend, host->ways,
+	    &(struct removal_wish){.id = &b->id,
+		.name = b->name,
+		.handle = h,
+		.files = {.forget = b->forgets, .left_by = ""}},
 	    taken_away_cb, b);
 }
 
@@ -787,6 +790,7 @@ box_new(struct box_common *in, const struct box_start *s)
 	    in->host->base, in->host->backend, &in->bounds, b->name);
 	box_index_enter(&in->index, &b->at, s->sandbox, &s->uuid,
 	    s->container_id[0] != '\0' ? s->container_id : s->name);
+	backend_handle_set_tenant(&b->at.handle, b->id.tenant);
 	return b;
 }
 

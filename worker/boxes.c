@@ -139,9 +139,10 @@ remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
 	u->in = bs;
 	u->sandbox = m->id;
 	bs->unknown++;
-	removal_start(host->backend, host->ways, id, m->name, NULL,
-	    &(struct backend_files){
-		.forget = files_of(m), .left_by = m->left_by},
+	removal_start(host->backend, host->ways,
+	    &(struct removal_wish){.id = id,
+		.name = m->name,
+		.files = {.forget = files_of(m), .left_by = m->left_by}},
 	    unknown_gone_cb, u);
 }
 
@@ -223,7 +224,10 @@ boxes_on_change(
 {
 	struct box *b = box_of(box_index_by_handle(&bs->common.index, h));
 
-	if (b != NULL)
+	/* In another tenant's place that name is another box. */
+	if (b != NULL &&
+	    (h->tenant[0] == '\0' ||
+		strcmp(h->tenant, box_identity(b)->tenant) == 0))
 		box_on_change(b, what);
 }
 

@@ -125,6 +125,7 @@ look_by_name(struct box_opening *o, backend_container_cb cb)
 	struct backend_handle h;
 
 	backend_handle_named(&h, o->spec.name);
+	backend_handle_set_tenant(&h, o->spec.identity.tenant);
 	backend_of(o)->ops->inspect(backend_of(o), &h, cb, o);
 }
 

@@ -61,22 +61,26 @@ forgot_cb(int rc, const struct err *why, void *arg)
 
 void
 removal_start(struct backend *backend, const struct ways *ways,
-    const struct box_identity *id, const char *name,
-    const struct backend_handle *h, const struct backend_files *files,
-    removal_cb cb, void *arg)
+    const struct removal_wish *w, removal_cb cb, void *arg)
 {
 	struct removal *r = xcalloc(1, sizeof(*r));
 
-	*r = (struct removal){
-	    .backend = backend, .ways = ways, .id = *id, .cb = cb, .arg = arg};
-	r->is_seen = h != NULL;
-	if (h != NULL)
-		r->handle = *h;
-	else
-		backend_handle_named(&r->handle, name);
-	if (files->forget != BACKEND_FORGET_NOTHING &&
+	*r = (struct removal){.backend = backend,
+	    .ways = ways,
+	    .id = *w->id,
+	    .is_seen = w->handle != NULL,
+	    .cb = cb,
+	    .arg = arg};
+	if (r->is_seen) {
+		r->handle = *w->handle;
+	} else {
+		backend_handle_named(&r->handle, w->name);
+		backend_handle_set_tenant(&r->handle, w->id->tenant);
+	}
+	if (w->files.forget != BACKEND_FORGET_NOTHING &&
 	    backend->ops->forget_files != NULL)
-		backend->ops->forget_files(backend, id, files, forgot_cb, r);
+		backend->ops->forget_files(
+		    backend, w->id, &w->files, forgot_cb, r);
 	else
 		remove_box(r);
 }

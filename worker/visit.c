@@ -195,6 +195,22 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 		visit_end(v, 1);
 }
 
+/* Which tenants there are only the front knows. */
+static void
+purge(struct engine_visit *v)
+{
+	if (!v->backend->is_per_tenant) {
+		v->backend->ops->list(v->backend, listed_cb, v);
+		return;
+	}
+	log_error("each tenant's sandboxes are in a namespace of their own, "
+		  "and a purge does not know which there are: kubectl delete "
+		  "pods -n NAMESPACE -l %s/instance-id=%s",
+	    conf_str(v->conf, CONF_KUBERNETES_SANDBOX_LABEL_PREFIX),
+	    v->instance_id);
+	visit_end(v, 1);
+}
+
 /* ---- the engine */
 
 static void
@@ -206,7 +222,7 @@ on_state(bool up, const char *detail, void *arg)
 		return;
 	v->is_asked = true;
 	if (up && v->purges)
-		v->backend->ops->list(v->backend, listed_cb, v);
+		purge(v);
 	else if (up)
 		look_next(v);
 	else if (v->purges)

@@ -371,6 +371,26 @@ on_sweep(void *arg, const struct msg_sweep *m, struct err *e)
 	return sweep_list(arg, m->uuids.p, (uint32_t)count, e);
 }
 
+/* Each name ends in a NUL. */
+static int
+on_tenants(void *arg, const struct msg_tenants *m, struct err *e)
+{
+	const struct worker *w = arg;
+	struct backend *b = w->box_host.backend;
+	const char *at = (const char *)m->names.p;
+	const char *end = at + m->names.n;
+
+	if (m->names.n > 0 && end[-1] != '\0')
+		return err_set(e, ERR_PROTO, "a name of a tenant is cut");
+	for (; at < end; at += strlen(at) + 1) {
+		if (!policy_is_tenant(at))
+			return err_set(e, ERR_PROTO, "no tenant name");
+		if (b->ops->name_tenant != NULL)
+			b->ops->name_tenant(b, at);
+	}
+	return 0;
+}
+
 static int
 on_sweep_end(void *arg, const struct msg_sweep_end *m, struct err *e)
 {
@@ -396,6 +416,7 @@ static const struct msg_front_to_worker handlers = {
     .on_ask = on_ask,
     .on_ask_cancel = on_ask_cancel,
     .on_artifact_fd = on_artifact_fd,
+    .on_tenants = on_tenants,
     .on_sweep = on_sweep,
     .on_sweep_end = on_sweep_end,
 };

@@ -123,6 +123,44 @@ list_add(struct sweep_list *l, const struct sandbox *sb)
 	(void)!buf_append(&l->uuids, sb->row.uuid.b, sizeof(sb->row.uuid.b));
 }
 
+static void
+names_flush(struct ipc_chan *chan, struct buf *names)
+{
+	msg_send_tenants(chan,
+	    &(struct msg_tenants){.names = {buf_data(names), buf_len(names)}});
+	buf_consume(names, buf_len(names));
+}
+
+/* Each worker counts what there is (ceilings), and one removes what is left. */
+static void
+tell_tenants(const struct census *c, struct ipc_chan *chan)
+{
+	const struct tenant *n = NULL;
+	struct buf names;
+
+	buf_init(&names, MSG_TENANTS_NAMES_MAX);
+	while ((n = tenants_next(c->parts.tenants, n)) != NULL) {
+		size_t size = strlen(n->row.name) + 1;
+
+		if (buf_len(&names) + size > MSG_TENANTS_NAMES_MAX)
+			names_flush(chan, &names);
+		(void)!buf_append(&names, n->row.name, size);
+	}
+	names_flush(chan, &names);
+	buf_clear(&names);
+}
+
+static void
+tell_all_tenants(const struct census *c)
+{
+	for (uint32_t i = 0; i < fleet_stats(c->parts.fleet).total; i++) {
+		struct ipc_chan *chan = fleet_chan(c->parts.fleet, i);
+
+		if (chan != NULL)
+			tell_tenants(c, chan);
+	}
+}
+
 static bool
 sweep(const struct census *c)
 {
@@ -131,6 +169,7 @@ sweep(const struct census *c)
 
 	if (l.chan == NULL)
 		return false;
+	tell_all_tenants(c);
 	buf_init(&l.uuids, MSG_SWEEP_UUIDS_MAX);
 	while ((sb = sandboxes_next(c->parts.sandboxes, sb)) != NULL)
 		list_add(&l, sb);

@@ -161,7 +161,8 @@ run_waits_for(const struct run *r)
 static inline bool
 run_never_began(const struct run *r)
 {
-	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY;
+	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY ||
+	    r->fail_code == ERR_QUOTA;
 }
 /* run_read - somebody is to see its commands' texts, which may be on disk
  * alone: true: they are in memory; false: when cb is called, with rc 0.  They

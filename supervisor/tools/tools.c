@@ -283,7 +283,7 @@ tool_fail(struct tool_call *t, const struct err *why)
 	struct mcp_content *content = mcp_content_new();
 
 	mcp_content_text(content, text, strlen(text));
-	if (why->code == ERR_QUOTA)
+	if (why->code == ERR_QUOTA && why->refusal.quota != NULL)
 		mcp_content_meta(content, TOOL_REFUSAL,
 		    json_pack("{s:s, s:s, s:I, s:I, s:I}", "code",
 			err_name(why->code), "quota", why->refusal.quota,

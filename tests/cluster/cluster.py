@@ -47,7 +47,8 @@ class Cluster:
         self.lingering = set()
         self.opened = set()  # volumes that all may write to by now
         self.listener = None
-        self.role = None  # of the account of the namespace
+        self.account = ""
+        self.roles = {}  # {namespace: the account's Role there}
         self.first_rules = []
         self.reviews = {"selfsubjectaccessreviews": self.review_access,
                         "selfsubjectrulesreviews": self.review_rules,
@@ -122,23 +123,43 @@ class Cluster:
 
     def give_rights(self, account, rules):
         """The account of the namespace, and its Role; its Identity."""
-        space = self.namespace
-        self.put("serviceaccounts", space, account)
-        self.role = self.put("roles", space, account, rules=rules)
+        self.put("serviceaccounts", self.namespace, account)
+        self.account = account
         self.first_rules = rules
-        self.put("rolebindings", space, account, subjects=[
-            {"kind": "ServiceAccount", "name": account, "namespace": space}],
-            roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
-                     "name": account})
-        return rights.service_account(space, account)
+        self.give_role(self.namespace)
+        return rights.service_account(self.namespace, account)
 
-    def rules(self):
-        meta = self.role["metadata"]
+    def give_role(self, space):
+        """The account's, in a namespace."""
+        self.roles[space] = self.put("roles", space, self.account,
+                                     rules=self.first_rules)
+        self.put("rolebindings", space, self.account, subjects=[
+            {"kind": "ServiceAccount", "name": self.account,
+             "namespace": self.namespace}],
+            roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
+                     "name": self.account})
+
+    def open_namespace(self, name):
+        """Another one, where the account has its rights."""
+        self.put("namespaces", None, name, spec={
+            "finalizers": ["kubernetes"]}, status={"phase": "Active"})
+        self.give_role(name)
+
+    def close_namespaces(self):
+        """Those, with all in them."""
+        for name in [n for n in self.roles if n != self.namespace]:
+            del self.roles[name]
+            found = self.store.get("namespaces", None, name)
+            if found is not None:
+                self.empty_namespace(found)
+
+    def rules(self, namespace=None):
+        meta = self.roles[namespace or self.namespace]["metadata"]
         return self.store.get("roles", meta["namespace"],
                               meta["name"])["rules"]
 
-    def set_rules(self, rules):
-        self.store.update("roles", self.role,
+    def set_rules(self, rules, namespace=None):
+        self.store.update("roles", self.roles[namespace or self.namespace],
                           lambda role: role.update(rules=rules))
 
     def give_back_rights(self):

@@ -115,6 +115,7 @@ class Faults:
         for pod in self.cluster.store.all("pods"):
             self.cluster.api.remove_pod(pod, 0)
         await self.cluster.node.clear()
+        self.cluster.close_namespaces()
 
     # ---- the server is away
 
@@ -235,12 +236,19 @@ class Faults:
     # ---- who may what
 
     @for_tests
-    def set_rules(self, rules):
-        """Of the Role that the account has."""
-        self.cluster.set_rules(rules)
+    def set_rules(self, rules, namespace=None):
+        """Of the Role that the account has; namespace=: of that in another
+        one."""
+        self.cluster.set_rules(rules, namespace)
 
     @for_tests
-    def take_right(self, resource, verbs=None):
+    def open_namespace(self, name):
+        """Another one, where the account has the same rights, until
+        reset."""
+        self.cluster.open_namespace(name)
+
+    @for_tests
+    def take_right(self, resource, verbs=None, namespace=None):
         """From the account's Role: all verbs, or these."""
         def left(rule):
             if resource not in rule["resources"]:
@@ -250,8 +258,8 @@ class Faults:
             return [rule | {"resources": r, "verbs": v} for r, v in
                     ((others, rule["verbs"]), ([resource], kept)) if r and v]
 
-        self.set_rules([new for rule in self.cluster.rules()
-                        for new in left(rule)])
+        self.set_rules([new for rule in self.cluster.rules(namespace)
+                        for new in left(rule)], namespace)
 
     @for_tests
     def expire_tokens(self):
@@ -335,9 +343,10 @@ class Faults:
                     if name in (None, c.name) and (name or not c.is_init))
 
     @for_tests
-    def enforce_policies(self, on):
-        """Whether the network enforces NetworkPolicy: many do not."""
-        self.cluster.policies.are_enforced = on
+    def enforce_policies(self, on, namespace=None):
+        """Whether the network enforces NetworkPolicy: many do not.
+        namespace=: there alone, until all do or none does."""
+        self.cluster.policies.enforce(on, namespace)
 
     # ---- the node
 

@@ -10,17 +10,27 @@ class Policies:
     def __init__(self, store):
         self.store = store
         self.are_enforced = True
+        self.others = set()  # namespaces where it is the other way
+
+    def enforce(self, on, namespace):
+        if namespace is None:
+            self.are_enforced = on
+            self.others.clear()
+        elif on == self.are_enforced:
+            self.others.discard(namespace)
+        else:
+            self.others.add(namespace)
 
     def deny_egress(self, pod):
         """Selected by policies of egress, none of which lets anything
         through."""
-        if not self.are_enforced:
+        namespace = pod["metadata"]["namespace"]
+        if self.are_enforced == (namespace in self.others):
             return False
-        mine = [p["spec"] for p in self.store.all(
-            "networkpolicies", pod["metadata"]["namespace"])
-            if is_of_egress(p["spec"]) and selecting.matches_selector(
-                p["spec"].get("podSelector") or {},
-                pod["metadata"].get("labels"))]
+        mine = [p["spec"] for p in self.store.all("networkpolicies", namespace)
+                if is_of_egress(p["spec"]) and selecting.matches_selector(
+                    p["spec"].get("podSelector") or {},
+                    pod["metadata"].get("labels"))]
         return bool(mine) and not any(spec.get("egress") for spec in mine)
 
 

@@ -113,10 +113,14 @@ class Running:
         """(certificate, key) of the cluster's authority."""
         return self.faults.issue(name=name)
 
-    def account(self):
-        """Fields of a request of who has the Role."""
+    def account_token(self):
+        """Of who has the Role."""
         with open(self.token, encoding="utf-8") as f:
-            return {"Authorization": f"Bearer {f.read()}"}
+            return f.read()
+
+    def account(self):
+        """Its fields of a request."""
+        return {"Authorization": f"Bearer {self.account_token()}"}
 
     def stream(self, seconds, alpn=()):
         """A socket with TLS on it."""

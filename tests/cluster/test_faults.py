@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from .bodies import container
+from .bodies import container, pod
 from .peer import Watch, executing, wait_for
 
 RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
@@ -99,12 +99,29 @@ def test_a_bad_token_a_missing_one_and_one_that_expired(cluster, pods):
     answer = connection.getresponse()
     assert b'User \\"system:anonymous\\" cannot get' in answer.read()
     connection.close()
-    old = cluster.account()
+    old = cluster.account_token()
     cluster.faults.expire_tokens()
     assert pods.ask("GET", token=old)[0] == 401
     cluster.faults.renew_token()
-    assert cluster.account() != old
+    assert cluster.account_token() != old
     assert pods.ask("GET")[0] == 200
+
+
+def test_the_account_has_its_rights_in_several_namespaces(cluster, image):
+    def create(namespace, name):
+        return cluster.ask(
+            "POST", f"/api/v1/namespaces/{namespace}/pods",
+            pod(name, container(image)), token=cluster.account_token())[0]
+
+    assert create("other", "a") == 403
+    cluster.faults.open_namespace(name="other")
+    assert create("other", "a") == 201
+    cluster.faults.delete_pod(pod="other/a")
+    cluster.faults.take_right(resource="pods", namespace="other")
+    assert create("other", "b") == 403
+    assert create(cluster.namespace, "b") == 201
+    cluster.faults.reset()
+    assert cluster.ask("GET", "/api/v1/namespaces/other")[0] == 404
 
 
 def test_rights_go_in_the_middle_of_life(cluster, pods):

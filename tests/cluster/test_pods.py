@@ -332,9 +332,11 @@ def test_a_policy_that_denies_egress_takes_the_network(
         pods.running("free", labels={"app": "free"})
         cluster.faults.enforce_policies(on=False)
         pods.running("unenforced", labels={"app": "shut"})
+        cluster.faults.enforce_policies(on=True, namespace=cluster.namespace)
+        pods.running("here", labels={"app": "shut"})
         modes = [inspected(engine, cluster, p)["HostConfig"]["NetworkMode"]
-                 for p in ("shut", "free", "unenforced")]
-        assert modes == ["none", "bridge", "bridge"]
+                 for p in ("shut", "free", "unenforced", "here")]
+        assert modes == ["none", "bridge", "bridge", "none"]
     finally:
         cluster.ask("DELETE", f"{path}/deny")
 

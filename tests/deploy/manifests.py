@@ -26,12 +26,15 @@ def kustomized(name):
     return parsed(text_of("kubectl", "kustomize", os.path.join(ROOM, name)))
 
 
-def with_components(directory, *components):
-    """An overlay of the base with those of them."""
+def with_components(directory, *components, resources=(), literals=()):
+    """An overlay of the base with those of them, and with more."""
     overlay = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [relative(directory, "base")],
+        "resources": [relative(directory, "base"), *resources],
+        "configMapGenerator": [{
+            "name": NAMESPACE, "namespace": NAMESPACE, "behavior": "merge",
+            "literals": list(literals)}] if literals else [],
         "components": [relative(directory, f"components/{c}")
                        for c in components]}
     path = os.path.join(directory, "kustomization.yaml")

@@ -3,15 +3,18 @@ import os
 import re
 
 import pytest
+import yaml
 
 import fields
 from manifests import (
     BOXES, CHART, NAMESPACE, ROOM, charted, find, kustomized, pod_of,
-    settings_of, with_components)
+    relative, settings_of, with_components)
 from pages import read
 from programs import output_of, run
 
-COMPONENTS = ("disruption", "monitoring", "restricted", "two-users", "volumes")
+COMPONENTS = ("disruption", "monitoring", "restricted", "tenant",
+              "two-users", "volumes")
+PER_TENANT = "sandboxes.namespace=mcp-sandboxes-{tenant}"
 VARIANTS = {
     "restricted": ["sandboxes.security=restricted"],
     "two users": ["twoUsers=true"],
@@ -22,6 +25,7 @@ VARIANTS = {
             "imagePullSecrets={registry}", "settings.LOG_FORMAT=json",
             "settingsSecrets={oauth}", "podAnnotations.a=b",
             "nodeSelector.disk=ssd", "sandboxes.networkPolicy=make",
+            "sandboxes.tenantNamespaces={mcp-sandboxes-a,mcp-sandboxes-b}",
             "tolerations[0].key=a,tolerations[0].operator=Exists"],
     "least": ["sandboxes.createNamespace=false", "resources=null",
               "networkPolicy.enabled=false", "persistence.existingClaim=data",
@@ -36,7 +40,8 @@ def setting_names():
 
 @pytest.fixture(name="overlay")
 def overlay_fixture(tmp_path):
-    return lambda *components: with_components(tmp_path, *components)
+    return lambda *components, **more: with_components(
+        tmp_path, *components, **more)
 
 
 def check_fields(objects):
@@ -129,6 +134,7 @@ def test_the_chart_and_kustomize_make_the_same(overlay, components, values):
     ("sandboxes.security=privileged", "sandboxes/security"),
     ("sandboxs.security=restricted", "sandboxs"),
     ("settings.logFormat=json", "logFormat"), ("runAsUser=0", "runAsUser"),
+    ("sandboxes.tenantNamespaces={A}", "sandboxes/tenantNamespaces"),
     ("service.port=0", "service/port")])
 def test_the_chart_refuses_values_that_are_none(value, said):
     done = run("helm", "template", "x", CHART, "--set", value)
@@ -176,7 +182,7 @@ def test_the_overlay_names_each_image_alike():
 
 def c_needs():
     """(verb, resource) that the worker asks the cluster about."""
-    text = read("worker/kubernetes/kubernetes.c")
+    text = read("worker/kubernetes/pod_room.c")
     table = re.search(r"rights_need needs\[\] = \{(.*?)\};", text, re.S)[1]
     return re.findall(r'\{"(\w+)", "([\w.]*)", "([\w/]+)"\}', table)
 
@@ -184,12 +190,12 @@ def c_needs():
 def needs(with_volumes=False):
     """The last ones are those of volumes."""
     last = re.search(r"#define NEEDS_OF_VOLUMES (\d+)", read(
-        "worker/kubernetes/kubernetes.c"))[1]
+        "worker/kubernetes/pod_room.c"))[1]
     return set(c_needs() if with_volumes else c_needs()[:-int(last)])
 
 
-def given(objects):
-    role = find(objects, "Role", namespace=BOXES)
+def given(objects, namespace=BOXES):
+    role = find(objects, "Role", namespace=namespace)
     return {(verb, group, resource) for rule in role["rules"]
             for verb in rule["verbs"] for group in rule["apiGroups"]
             for resource in rule["resources"]}
@@ -222,6 +228,75 @@ def test_nothing_is_given_beyond_the_sandboxes_namespace():
         assert binding["subjects"] == [{
             "kind": "ServiceAccount", "name": NAMESPACE,
             "namespace": NAMESPACE}]
+
+
+# ---- a namespace for each tenant
+
+@pytest.fixture(name="tenants")
+def tenants_fixture(tmp_path, overlay):
+    """An overlay as the page has it, of the tenants of these names."""
+    def make(*names):
+        for name in names:
+            room = tmp_path / name
+            room.mkdir()
+            (room / "kustomization.yaml").write_text(yaml.safe_dump({
+                "kind": "Kustomization", "namespace": f"{BOXES}-{name}",
+                "components": [relative(room, "components/tenant")]}))
+        return overlay(resources=list(names), literals=[
+            f"KUBERNETES_SANDBOX_NAMESPACE={BOXES}-{{tenant}}"])
+    return make
+
+
+def of_room(objects, namespace):
+    """{kind and name: object} without what the namespace is called."""
+    found = {}
+    for o in objects:
+        meta = o["metadata"]
+        if o["kind"] == "Namespace" and meta["name"] == namespace:
+            meta = o["metadata"] = meta | {"name": "its"}
+        elif meta.get("namespace") != namespace:
+            continue
+        meta["labels"] = own_labels(o)
+        meta.pop("namespace", None)
+        found[o["kind"], meta["name"]] = o
+    return found
+
+
+def test_each_tenants_namespace_is_as_the_only_one_is(tenants):
+    objects = tenants("acme", "globex")
+    only = of_room(kustomized("base"), BOXES)
+    assert set(k for k, _ in only) == {
+        "Namespace", "NetworkPolicy", "Role", "RoleBinding"}
+    for name in ("acme", "globex"):
+        assert of_room(objects, f"{BOXES}-{name}") == only
+    assert settings_of(objects)["KUBERNETES_SANDBOX_NAMESPACE"] == \
+        "mcp-sandboxes-{tenant}"
+    check_fields(objects)
+
+
+@pytest.mark.parametrize("more", [[], ["disruptionBudgets=true"]])
+def test_the_chart_makes_each_tenants_namespace_alike(tenants, more):
+    rooms = [f"{BOXES}-{name}" for name in ("acme", "globex")]
+    objects = charted(PER_TENANT, "sandboxes.tenantNamespaces={%s}" %
+                      ",".join(rooms), *more)
+    only = of_room(charted(*more), BOXES)
+    assert only
+    for room in rooms:
+        assert of_room(objects, room) == only
+    assert not any(o["metadata"].get("namespace") == BOXES or
+                   "{" in o["metadata"].get("namespace", "")
+                   for o in objects)
+    assert settings_of(objects)["KUBERNETES_SANDBOX_NAMESPACE"] == \
+        "mcp-sandboxes-{tenant}"
+
+
+def test_both_make_the_same_of_tenants(tenants):
+    rooms = [f"{BOXES}-{name}" for name in ("acme", "globex")]
+    made = tenants("acme", "globex")
+    objects = charted(PER_TENANT, "sandboxes.tenantNamespaces={%s}" %
+                      ",".join(rooms))
+    for room in rooms:
+        assert of_room(made, room) == of_room(objects, room)
 
 
 # ---- what it is kept from

@@ -50,12 +50,14 @@ class PodCluster:
                 "KUBERNETES_ALLOW_UNENFORCED_NETWORK": "true",
                 "KUBERNETES_PULL_POLICY": "Never"} | self.more | more
 
-    def path(self, *parts):
-        return "/".join((f"/api/v1/namespaces/{self.running.namespace}",
-                         *parts))
+    def path(self, *parts, namespace=None):
+        return "/".join((
+            f"/api/v1/namespaces/{namespace or self.running.namespace}",
+            *parts))
 
-    def ask(self, method, *parts, body=None, want=(200, 201)):
-        status, said = self.running.ask(method, self.path(*parts), body)
+    def ask(self, method, *parts, body=None, want=(200, 201), namespace=None):
+        status, said = self.running.ask(
+            method, self.path(*parts, namespace=namespace), body)
         assert status in want, (status, said)
         return said
 
@@ -66,21 +68,22 @@ class PodCluster:
             f"{self.running.namespace}/roles")[1]["items"]
         return role["rules"]
 
-    def of(self, plural, server):
+    def of(self, plural, server, namespace=None):
         """A server's, by name."""
         with open(os.path.join(server.data, "instance"),
                   encoding="ascii") as f:
             mine = re.search(r"^id=(\w+)$", f.read(), re.M)[1]
         selector = urllib.parse.quote(f"{PREFIX}/instance-id={mine}")
-        found = self.ask("GET", f"{plural}?labelSelector={selector}")["items"]
+        found = self.ask("GET", f"{plural}?labelSelector={selector}",
+                         namespace=namespace)["items"]
         return {o["metadata"]["name"]: o for o in found}
 
-    def pods(self, server):
+    def pods(self, server, namespace=None):
         """Those of a server's sandboxes, by name."""
-        return self.of("pods", server)
+        return self.of("pods", server, namespace)
 
-    def claims(self, server):
-        return self.of("persistentvolumeclaims", server)
+    def claims(self, server, namespace=None):
+        return self.of("persistentvolumeclaims", server, namespace)
 
     def make_claim(self, name):
         """By somebody else."""
@@ -96,10 +99,19 @@ class PodCluster:
             self.ask("DELETE", "pods", name,
                      body={"gracePeriodSeconds": 0}, want=(200, 404))
 
-    def pod(self, server):
+    def pod(self, server, namespace=None):
         """The only one."""
-        (name, pod), = self.pods(server).items()
+        (name, pod), = self.pods(server, namespace).items()
         return name, pod
+
+    def limit_pods(self, most, namespace=None):
+        """By a ResourceQuota, until unlimit_pods."""
+        self.ask("POST", "resourcequotas", namespace=namespace, body={
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "few"}, "spec": {"hard": {"pods": most}}})
+
+    def unlimit_pods(self, namespace=None):
+        self.ask("DELETE", "resourcequotas/few", namespace=namespace)
 
 
 @contextlib.contextmanager

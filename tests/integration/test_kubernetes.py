@@ -97,14 +97,25 @@ def test_an_agent_image_that_no_node_has_is_named(make_podded):
 
 
 def test_a_quota_is_told_in_the_clusters_words(podded, cluster):
-    cluster.ask("POST", "resourcequotas", body={
-        "apiVersion": "v1", "kind": "ResourceQuota",
-        "metadata": {"name": "few"}, "spec": {"hard": {"pods": "0"}}})
+    cluster.limit_pods("0")
     try:
-        assert "exceeded quota" in podded.client().refused("a", "true")
+        said = podded.client().refused("a", "true")
     finally:
-        cluster.ask("DELETE", "resourcequotas/few")
+        cluster.unlimit_pods()
+    assert said.startswith("quota_exceeded: ") and "exceeded quota: few" in said
     assert podded.client().out("a", "echo on") == "on\n"
+
+
+def test_what_a_range_forbids_is_a_quota_too(podded, cluster):
+    cluster.ask("POST", "limitranges", body={
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"},
+        "spec": {"limits": [{"type": "Container", "max": {"memory": "1Mi"}}]}})
+    try:
+        said = podded.client().refused("a", "true")
+    finally:
+        cluster.ask("DELETE", "limitranges/small")
+    assert said.startswith("quota_exceeded: ")
+    assert "maximum memory usage per Container is 1Mi" in said
 
 
 def test_a_sandbox_that_is_not_wanted_does_not_wait_for_its_node(

@@ -15,7 +15,7 @@ from conftest import IMAGE
 A, B = 1, 2
 EXIT_PROTO = 76
 # They are about no tenant's, but about all that there is.
-OF_ALL = {"SWEEP", "SWEEP_END"}
+OF_ALL = {"SWEEP", "SWEEP_END", "TENANTS"}
 KINDS = [name for name in driver.IPC.spoken("front_to_worker")
          if name not in OF_ALL]
 

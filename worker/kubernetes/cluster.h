@@ -37,8 +37,9 @@ struct cluster_setup {
 struct cluster_answer {
 	/* 0: status 2xx, or 101 with a stream.  Else
 	 * ERR_NOTFOUND: there is no such object.  ERR_CONFLICT: 409.
-	 * ERR_POLICY: the cluster refuses the content (quota, admission, Pod
-	 * Security, an unknown runtime class).  ERR_LOST: the request may have
+	 * ERR_POLICY: the cluster refuses the content (admission, Pod
+	 * Security, an unknown runtime class).  ERR_QUOTA: likewise, for a
+	 * ResourceQuota or a LimitRange.  ERR_LOST: the request may have
 	 * been acted on, and the server did not say; never of one that reads.
 	 * ERR_WRONG_STATE: the worker is ending.  ERR_BACKEND: all else. */
 	int rc;

@@ -8,6 +8,7 @@
 #include "common/conf.h"
 #include "common/js.h"
 #include "common/text.h"
+#include "worker/kubernetes/pod_namespace.h"
 
 #define DOCTOR "doctor" /* in the place of an instance's id */
 
@@ -53,7 +54,10 @@ try_network(struct asking_facts *f, const struct conf *conf, struct cluster *c)
 	struct pod_settings settings;
 	struct err why;
 
-	if (strcmp(conf_str(conf, CONF_SANDBOX_NETWORK_MODE), "none") != 0)
+	/* Of tenants' namespaces each is tried when it is first needed. */
+	if (strcmp(conf_str(conf, CONF_SANDBOX_NETWORK_MODE), "none") != 0 ||
+	    pod_namespace_is_per_tenant(
+		conf_str(conf, CONF_KUBERNETES_SANDBOX_NAMESPACE)))
 		return;
 	if (pod_settings_init(&settings, conf, &why) == 0) {
 		(void)network_trial_start(

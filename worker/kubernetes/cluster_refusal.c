@@ -74,6 +74,19 @@ is_missing_right(const char *message)
 		    strlen(end) - 1) == 0);
 }
 
+/* A ResourceQuota's words, or a LimitRange's: "maximum cpu usage per Container
+ * is 1, but limit is 2". */
+static bool
+is_about_quota(const char *message)
+{
+	return strstr(message, "exceeded quota: ") != NULL ||
+	    strstr(message, "failed quota: ") != NULL ||
+	    strstr(message, " usage per Container is ") != NULL ||
+	    strstr(message, " usage per Pod is ") != NULL ||
+	    strstr(message, " usage per PersistentVolumeClaim is ") != NULL ||
+	    strstr(message, " max limit to request ratio per ") != NULL;
+}
+
 static int
 judge_forbidden(const struct cluster_refusal_said *said,
     const struct cluster_refusal_asked *asked, struct err *e)
@@ -90,8 +103,9 @@ judge_forbidden(const struct cluster_refusal_said *said,
 		    "a right is missing in the cluster for %s: %s; the Role in "
 		    "deploy/kubernetes has all that are needed",
 		    shown(asked, what), said->message);
-	return err_set(
-	    e, ERR_POLICY, "the cluster refuses it: %s", said->message);
+	return err_set(e,
+	    is_about_quota(said->message) ? ERR_QUOTA : ERR_POLICY,
+	    "the cluster refuses it: %s", said->message);
 }
 
 static int

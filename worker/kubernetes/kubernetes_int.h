@@ -8,15 +8,12 @@
 
 #include "worker/backends.h"
 #include "worker/kubernetes/cluster.h"
-#include "worker/kubernetes/pod_feed.h"
 #include "worker/kubernetes/kubernetes.h"
-#include "worker/kubernetes/network.h"
-#include "worker/kubernetes/pod_exec.h"
+#include "worker/kubernetes/pod_room.h"
 #include "worker/kubernetes/pod_settings.h"
 #include "worker/kubernetes/pod_table.h"
 #include "worker/kubernetes/pod_view.h"
 #include "worker/kubernetes/pod_volume.h"
-#include "worker/kubernetes/rights.h"
 
 #define KUBERNETES_ASK_MS 15000
 #define KUBERNETES_CREATE_MS 30000
@@ -24,9 +21,8 @@
 #define KUBERNETES_REMOVE_MS 60000 /* asked for and seen through */
 /* A name that is taken by a Pod on its way out. */
 #define KUBERNETES_NAME_MS 30000
-#define KUBERNETES_RIGHTS_MS 5000   /* until what was missing is asked again */
-#define KUBERNETES_NETWORK_MS 60000 /* until it is tried again */
-#define KUBERNETES_PAGE 100 /* as many as a turn of the loop can parse */
+#define KUBERNETES_LOOK_MS 5000 /* for the cluster, while there is no room */
+#define KUBERNETES_PAGE 100     /* as many as a turn of the loop can parse */
 #define KUBERNETES_PAGE_MAX (32u << 20)
 
 struct kubernetes {
@@ -36,35 +32,23 @@ struct kubernetes {
 	struct cluster *cluster;
 	const struct policy *policy;
 	struct pod_settings settings;
-	char *ns;
 	char *instance;
 	char *id; /* of the instance */
-	struct pod_ours ours;
 	const struct backend_watch *user;
 	void *user_arg;
 	bool freeing;
 
 	/* kubernetes.c's: whether the cluster is there, and what is missing */
-	struct pod_feed *feed; /* NULL: without an instance there is nothing */
+	bool is_reached;
 	bool up;
 	bool known; /* it was said once */
 	char detail[ERR_TEXT_MAX];
-	char lack[ERR_TEXT_MAX];
+	char lack[POD_ROOM_LACK_MAX];
 	struct backend_about about;
 	struct cluster_call *asking; /* which version it is */
-	struct rights_ask *rights;
-	struct timer *rights_again; /* while one is missing */
-	char rights_lack[ERR_TEXT_MAX];
+	struct timer *look;
 
-	/* Whether sandboxes that are to have no network have none. */
-	struct network_trial *network;
-	struct timer *network_again;
-	enum network_verdict network_verdict;
-	char network_lack[ERR_TEXT_MAX]; /* "": it is as it is to be */
-	const char *network_word;        /* for what holds a sandbox */
-
-	struct pod_table pods;
-	struct pod_execs execs;
+	struct pod_rooms rooms;
 	TAILQ_HEAD(, backend_create) creates; /* pod_create.c's */
 	TAILQ_HEAD(, pod_start) starts;       /* pod_start.c's */
 	TAILQ_HEAD(, pod_removal) removals;   /* pod_removal.c's */
@@ -73,23 +57,31 @@ struct kubernetes {
 /* pod_ask.c
  * pod_ask - a request whose path is printf's, below that of the namespace:
  * "pods/%s" */
-struct cluster_call *pod_ask(struct kubernetes *k,
-    const struct cluster_ask *ask, const char *path, ...) PRINTF(3, 4);
+struct cluster_call *pod_ask(struct cluster *cluster, const char *ns,
+    const struct cluster_ask *ask, const char *path, ...) PRINTF(4, 5);
 /* pod_check - 0, or what backend.h's callbacks are told of such an answer:
  * ERR_NOTFOUND only when the cluster says that the object is not there */
 int pod_check(const struct cluster_answer *a, const char *what, struct err *e);
+
+/* pod_start.c
+ * kubernetes_room - of a Pod that was seen there */
+struct pod_room *kubernetes_room(
+    const struct kubernetes *k, const struct backend_handle *h);
 
 /* pod_ops.c: as backend_ops says */
 void pod_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg);
 void pod_list(struct backend *b, backend_list_cb cb, void *arg);
+/* pod_list_passes_over - a tenant's namespace that is missing, or that we may
+ * not look into: what is in the others is known all the same */
+bool pod_list_passes_over(
+    const struct kubernetes *k, const struct cluster_answer *a);
 
 /* pod_create.c: as backend_ops says */
 struct backend_create *pod_create(struct backend *b,
     const struct backend_spec *spec, backend_created_cb cb, void *arg);
 void pod_create_abandon(struct backend *b, struct backend_create *c);
-/* pod_creates_resume - those that waited for a trial of the network, when that
- * is over */
+/* pod_creates_resume - those that wait for their room, when there is news */
 void pod_creates_resume(struct kubernetes *k);
 /* pod_creates_clear - those that wait for no answer are told */
 void pod_creates_clear(struct kubernetes *k);
@@ -103,7 +95,8 @@ struct volume_take;
 typedef void (*volume_take_cb)(
     int rc, bool had_files, const struct err *why, void *arg);
 struct volume_take *volume_take_start(struct kubernetes *k,
-    const struct backend_spec *spec, volume_take_cb cb, void *arg);
+    const struct pod_room *room, const struct backend_spec *spec,
+    volume_take_cb cb, void *arg);
 /* volume_take_abandon - not wanted any more: cb comes with ERR_WRONG_STATE,
  * soon, or behind the answer that is awaited */
 void volume_take_abandon(struct volume_take *t);
@@ -113,17 +106,17 @@ void volume_take_free(struct volume_take *t);
 /* volume_forget.c, volume_sweep.c: as backend_ops says */
 void volume_forget(struct backend *b, const struct box_identity *id,
     const struct backend_files *files, backend_done_cb cb, void *arg);
-void volume_sweep(struct backend *b, const struct backend_sweep *s,
+void volume_sweep(struct backend *b, const struct backend_sweep *how,
     backend_done_cb cb, void *arg);
 /* volume_delete - asks for the removal of the claim as it was seen: 409 when
  * it has changed since */
-struct cluster_call *volume_delete(struct kubernetes *k,
+struct cluster_call *volume_delete(struct kubernetes *k, const char *ns,
     const struct pod_volume *v,
     void (*on_done)(const struct cluster_answer *a, void *arg), void *arg);
 /* volume_list - claims of our instance that selector (", " and more; "": all)
  * selects */
-struct cluster_call *volume_list(struct kubernetes *k, const char *more,
-    const char *from,
+struct cluster_call *volume_list(struct kubernetes *k, const char *ns,
+    const char *more, const char *from,
     void (*on_done)(const struct cluster_answer *a, void *arg), void *arg);
 
 /* pod_start.c: as backend_ops says */

@@ -4,20 +4,20 @@
 #include <stdio.h>
 
 struct cluster_call *
-pod_ask(
-    struct kubernetes *k, const struct cluster_ask *ask, const char *path, ...)
+pod_ask(struct cluster *cluster, const char *ns, const struct cluster_ask *ask,
+    const char *path, ...)
 {
 	struct cluster_ask full = *ask;
 	char text[API_PATH_MAX];
 	va_list ap;
 	int n;
 
-	n = snprintf(text, sizeof(text), "/api/v1/namespaces/%s/", k->ns);
+	n = snprintf(text, sizeof(text), "/api/v1/namespaces/%s/", ns);
 	va_start(ap, path);
 	(void)vsnprintf(text + n, sizeof(text) - (size_t)n, path, ap);
 	va_end(ap);
 	full.path = text;
-	return cluster_start(k->cluster, &full);
+	return cluster_start(cluster, &full);
 }
 
 /* What stands before the cluster may say 404, too. */
@@ -34,7 +34,8 @@ pod_check(const struct cluster_answer *a, const char *what, struct err *e)
 
 	if (rc == 0)
 		return 0;
-	if (rc != ERR_WRONG_STATE && rc != ERR_POLICY && !is_absent(a))
+	if (rc != ERR_WRONG_STATE && rc != ERR_POLICY && rc != ERR_QUOTA &&
+	    !is_absent(a))
 		rc = ERR_BACKEND;
 	return err_set(e, rc, "%s: %s", what, a->why->msg);
 }

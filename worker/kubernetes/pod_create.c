@@ -2,7 +2,7 @@
  * A Pod is made: one request, which the cluster refuses when a field is unknown
  * to it.  A name may be taken by a Pod on its way out:
  *
- *	HELD	while a trial of the network goes on (network.h)
+ *	HELD	while it is not known whether its room can have it (pod_room.h)
  *	  |
  *	VOLUME	its claim, where it has one (volume_take.c)
  *	  |
@@ -26,6 +26,7 @@
 
 struct backend_create {
 	struct kubernetes *k;
+	struct pod_room *room; /* NULL: it has none, and is over */
 	char name[POD_NAME_MAX + 1];
 	const struct backend_spec *spec;
 	char *body; /* NULL: it is not known yet whether there is a claim */
@@ -34,7 +35,7 @@ struct backend_create {
 	struct pod_wait wait;
 	struct timer *again;
 	uint64_t until_ms; /* for the name; 0: it was not taken yet */
-	bool is_held; /* until it is known whether sandboxes have no network */
+	bool is_held;
 	bool is_over;
 	int rc;
 	struct err why;
@@ -83,7 +84,7 @@ waited_cb(void *arg)
 {
 	struct backend_create *c = arg;
 
-	if (c->call == NULL && pod_table_find(&c->k->pods, c->name) == NULL)
+	if (c->call == NULL && pod_table_find(&c->room->pods, c->name) == NULL)
 		create_ask(c);
 }
 
@@ -91,7 +92,7 @@ static void
 create_wait(struct backend_create *c)
 {
 	if (c->wait.in == NULL)
-		pod_wait_begin(&c->wait, &c->k->pods, c->name, waited_cb, c);
+		pod_wait_begin(&c->wait, &c->room->pods, c->name, waited_cb, c);
 	timer_set_ms(c->again, LOOK_AGAIN_MS);
 }
 
@@ -133,7 +134,7 @@ create_look(void *arg)
 	struct backend_create *c = arg;
 
 	timer_stop(c->again);
-	c->call = pod_ask(c->k,
+	c->call = pod_ask(c->k->cluster, c->room->ns,
 	    &(struct cluster_ask){.method = "GET",
 		.timeout_ms = KUBERNETES_ASK_MS,
 		.on_done = looked_cb,
@@ -151,6 +152,7 @@ code_of(const struct cluster_answer *a)
 	case ERR_CONFLICT:
 	case ERR_LOST:
 	case ERR_POLICY:
+	case ERR_QUOTA:
 	case ERR_WRONG_STATE:
 		return a->rc;
 	default:
@@ -172,7 +174,8 @@ create_made(struct backend_create *c, const struct cluster_answer *a)
 	}
 	memcpy(h.id, s.name, strlen(s.name) + 1);
 	pod_view_life(&s, h.life);
-	pod_table_made(&c->k->pods, &s);
+	backend_handle_set_tenant(&h, c->room->tenant);
+	pod_table_made(&c->room->pods, &s);
 	create_end(c, &h);
 }
 
@@ -201,7 +204,7 @@ create_ask(struct backend_create *c)
 {
 	pod_wait_end(&c->wait);
 	timer_stop(c->again);
-	c->call = pod_ask(c->k,
+	c->call = pod_ask(c->k->cluster, c->room->ns,
 	    &(struct cluster_ask){.method = "POST",
 		.body = c->body,
 		.timeout_ms = KUBERNETES_CREATE_MS,
@@ -217,7 +220,7 @@ create_write(struct backend_create *c, bool has_old_files)
 
 	c->body = pod_body(&(struct pod_body){.policy = k->policy,
 	    .settings = &k->settings,
-	    .ns = k->ns,
+	    .ns = c->room->ns,
 	    .instance = k->instance,
 	    .id = k->id,
 	    .spec = c->spec,
@@ -245,7 +248,8 @@ static void
 create_go(struct backend_create *c)
 {
 	if (pod_body_has_volume(&c->k->settings, c->spec))
-		c->take = volume_take_start(c->k, c->spec, taken_cb, c);
+		c->take =
+		    volume_take_start(c->k, c->room, c->spec, taken_cb, c);
 	else
 		create_write(c, false);
 }
@@ -253,15 +257,13 @@ create_go(struct backend_create *c)
 static void
 create_begin(struct backend_create *c)
 {
-	const struct kubernetes *k = c->k;
+	struct err e;
+	int rc = pod_room_check(c->room, &e);
 
-	c->is_held = k->up && k->network != NULL;
-	if (!k->up)
-		create_fail_later(c, ERR_BACKEND,
-		    k->known ? k->detail : "the cluster has not answered yet");
-	else if (!c->is_held && k->network_lack[0] != '\0')
-		create_fail_later(c, ERR_BACKEND, k->network_lack);
-	else if (!c->is_held)
+	c->is_held = rc == 1;
+	if (rc < 0)
+		create_fail_later(c, rc, e.msg);
+	else if (rc == 0)
 		create_go(c);
 }
 
@@ -273,14 +275,20 @@ pod_create(struct backend *b, const struct backend_spec *spec,
 {
 	struct kubernetes *k = (struct kubernetes *)b;
 	struct backend_create *c = xcalloc(1, sizeof(*c));
+	struct err e;
 
 	c->k = k;
 	c->cb = cb;
 	c->arg = arg;
 	c->again = timer_new(k->base, create_look, c);
 	c->spec = spec;
-	pod_name(spec->name, c->name);
 	TAILQ_INSERT_TAIL(&k->creates, c, link);
+	c->room = pod_rooms_of(&k->rooms, spec->identity.tenant, &e);
+	if (c->room == NULL) {
+		create_fail_later(c, e.code, e.msg);
+		return c;
+	}
+	pod_name(spec->name, c->name);
 	create_begin(c);
 	return c;
 }

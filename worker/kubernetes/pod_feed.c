@@ -58,7 +58,8 @@ struct pod_feed {
 	bool had_line, had_error; /* of this watch */
 	uint64_t watched_ms;      /* it began */
 	bool stopped;
-	bool said, up;
+	bool said;
+	enum pod_feed_state state;
 	char detail[ERR_TEXT_MAX];
 };
 
@@ -68,14 +69,14 @@ static void watch_start(struct pod_feed *f);
 /* ---- what the user is told */
 
 static void
-say_state(struct pod_feed *f, bool up, const char *detail)
+say_state(struct pod_feed *f, enum pod_feed_state state, const char *detail)
 {
-	if (f->said && f->up == up && strcmp(f->detail, detail) == 0)
+	if (f->said && f->state == state && strcmp(f->detail, detail) == 0)
 		return;
 	f->said = true;
-	f->up = up;
+	f->state = state;
 	(void)snprintf(f->detail, sizeof(f->detail), "%s", detail);
-	f->user->on_state(up, f->detail, f->arg);
+	f->user->on_state(state, f->detail, f->arg);
 }
 
 /* Whatever the name is, by which its uid is known. */
@@ -145,10 +146,18 @@ try_again(struct pod_feed *f)
 	timer_set_ms(f->timer, ms);
 }
 
-static void
-fail(struct pod_feed *f, const char *why)
+/* A right or a namespace is missing: another namespace may be well. */
+static enum pod_feed_state
+state_of(const struct cluster_answer *a)
 {
-	say_state(f, false, why);
+	return a->status == 403 || a->status == 404 ? POD_FEED_REFUSED :
+						      POD_FEED_AWAY;
+}
+
+static void
+fail(struct pod_feed *f, const struct cluster_answer *a, const char *why)
+{
+	say_state(f, state_of(a), why);
 	if (!f->stopped)
 		try_again(f);
 }
@@ -210,7 +219,7 @@ take_page(struct pod_feed *f, const json_t *body)
 	size_t i;
 
 	if (!f->is_refused)
-		say_state(f, true, "");
+		say_state(f, POD_FEED_UP, "");
 	json_array_foreach (items, i, pod) {
 		if (f->stopped)
 			return;
@@ -241,7 +250,7 @@ list_done_cb(const struct cluster_answer *a, void *arg)
 	if (f->is_expired)
 		try_again(f);
 	else
-		fail(f,
+		fail(f, a,
 		    a->rc != 0 ? a->why->msg :
 				 "the cluster answers with no list of Pods");
 }
@@ -307,7 +316,7 @@ take_line(struct pod_feed *f, const struct watch_line *l)
 	f->failures = 0;
 	f->is_refused = false;
 	keep_version(f, l->version);
-	say_state(f, true, "");
+	say_state(f, POD_FEED_UP, "");
 	if (f->stopped)
 		return;
 	if (l->kind == WATCH_THERE)
@@ -366,7 +375,7 @@ watch_done_cb(const struct cluster_answer *a, void *arg)
 		return;
 	}
 	f->is_refused = true;
-	fail(f, a->why->msg);
+	fail(f, a, a->why->msg);
 }
 
 static void

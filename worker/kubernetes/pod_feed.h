@@ -17,6 +17,12 @@ struct event_base;
 struct cluster;
 struct pod_feed;
 
+enum pod_feed_state {
+	POD_FEED_AWAY,    /* nobody answers, or not to us */
+	POD_FEED_REFUSED, /* the cluster does, and not with Pods of there */
+	POD_FEED_UP
+};
+
 /* pod_feed_stop may be called inside each, cluster_free may not. */
 struct pod_feed_user {
 	/* It is there, or changed; borrowed.  Name and uid are texts. */
@@ -25,7 +31,8 @@ struct pod_feed_user {
 	void (*on_gone)(const char *name, const char *uid, void *arg);
 	/* Whether changes come; detail for a person, "" when up.  When that
 	 * changes, and before the first on_pod. */
-	void (*on_state)(bool up, const char *detail, void *arg);
+	void (*on_state)(
+	    enum pod_feed_state state, const char *detail, void *arg);
 	/* A list was told whole: what was not told is not there. */
 	void (*on_listed)(void *arg);
 };

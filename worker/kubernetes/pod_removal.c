@@ -10,17 +10,20 @@
 #include "common/js.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/later.h"
 
 #define LOOK_MS 2000
 
 struct pod_removal {
 	struct kubernetes *k;
+	struct pod_room *room; /* NULL: it has none, and fails */
 	char name[POD_NAME_MAX + 1];
 	char uid[POD_UID_MAX + 1]; /* "": not known yet */
 	struct pod_wait wait;
 	struct timer *look;
 	struct cluster_call *call;
 	uint64_t until_ms;
+	struct err why; /* without a room */
 	backend_done_cb cb;
 	void *arg;
 	TAILQ_ENTRY(pod_removal) link;
@@ -52,9 +55,10 @@ static void
 news_cb(void *arg)
 {
 	struct pod_removal *r = arg;
-	const struct pod_state *p = pod_table_find(&r->k->pods, r->name);
+	const struct pod_state *p = pod_table_find(&r->room->pods, r->name);
 	/* What is not known is not there only while changes come. */
-	bool is_gone = p == NULL ? r->k->up : is_another(r, p->uid);
+	bool is_gone =
+	    p == NULL ? pod_room_is_settled(r->room) : is_another(r, p->uid);
 
 	if (r->call == NULL && is_gone)
 		removal_end(r, 0, NULL);
@@ -103,7 +107,7 @@ look_cb(void *arg)
 {
 	struct pod_removal *r = arg;
 
-	r->call = pod_ask(r->k,
+	r->call = pod_ask(r->k->cluster, r->room->ns,
 	    &(struct cluster_ask){.method = "GET",
 		.timeout_ms = KUBERNETES_ASK_MS,
 		.on_done = looked_cb,
@@ -135,9 +139,17 @@ removed_cb(const struct cluster_answer *a, void *arg)
 			0)
 			memcpy(r->uid, s.uid, sizeof(r->uid));
 		removal_wait(r);
-		pod_wait_begin(&r->wait, &r->k->pods, r->name, news_cb, r);
+		pod_wait_begin(&r->wait, &r->room->pods, r->name, news_cb, r);
 		pod_wait_look(&r->wait);
 	}
+}
+
+static void
+no_room_cb(void *arg)
+{
+	struct pod_removal *r = arg;
+
+	removal_end(r, r->why.code, &r->why);
 }
 
 static char *
@@ -170,8 +182,13 @@ pod_remove(struct backend *b, const struct backend_handle *h,
 		r->uid[0] = '\0';
 	r->look = timer_new(k->base, look_cb, r);
 	TAILQ_INSERT_TAIL(&k->removals, r, link);
+	r->room = pod_rooms_of(&k->rooms, h->tenant, &r->why);
+	if (r->room == NULL) {
+		later(k->base, no_room_cb, r);
+		return;
+	}
 	body = delete_options(r->uid);
-	r->call = pod_ask(k,
+	r->call = pod_ask(k->cluster, r->room->ns,
 	    &(struct cluster_ask){.method = "DELETE",
 		.body = body,
 		.timeout_ms = KUBERNETES_ASK_MS,

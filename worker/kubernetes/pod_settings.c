@@ -4,6 +4,7 @@
 
 #include "common/xmalloc.h"
 #include "worker/kubernetes/pod_name.h"
+#include "worker/kubernetes/pod_namespace.h"
 
 #define LIST_MAX 32
 #define IMAGE_MAX 255
@@ -85,12 +86,9 @@ take_names(struct pod_settings *s, const struct conf *c, struct err *e)
 	const char *class = conf_str(c, CONF_KUBERNETES_VOLUME_CLASS);
 	int rc = 0;
 
-	s->ns = xstrdup("");
-	if (conf_str(c, CONF_KUBERNETES_SANDBOX_NAMESPACE)[0] != '\0') {
-		free(s->ns);
-		rc = take_name(&s->ns, c, CONF_KUBERNETES_SANDBOX_NAMESPACE,
-		    "KUBERNETES_SANDBOX_NAMESPACE", e);
-	}
+	s->ns = xstrdup(conf_str(c, CONF_KUBERNETES_SANDBOX_NAMESPACE));
+	if (s->ns[0] != '\0')
+		rc = pod_namespace_check(s->ns, e);
 	if (rc == 0)
 		rc = take_name(&s->container, c,
 		    CONF_KUBERNETES_SANDBOX_CONTAINER_NAME,

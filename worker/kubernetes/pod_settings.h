@@ -27,7 +27,9 @@ enum pod_network_rule {
 };
 
 struct pod_settings {
-	char *ns; /* "": as the cluster's context says */
+	/* With POD_NAMESPACE_TENANT or without (pod_namespace.h); "": as the
+	 * cluster's context says. */
+	char *ns;
 	char *container;
 	char *prefix;      /* of labels, without the "/" */
 	char *agent_image; /* that has POD_AGENT_PROGRAM (pod_body.h) */

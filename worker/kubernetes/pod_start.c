@@ -15,7 +15,9 @@
 
 #include <stdio.h>
 
+#include "common/exit.h"
 #include "common/js.h"
+#include "common/log.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -24,6 +26,7 @@
 
 struct pod_start {
 	struct kubernetes *k;
+	struct pod_room *room;
 	char name[POD_NAME_MAX + 1];
 	char uid[POD_UID_MAX + 1]; /* "": whichever is there */
 	struct pod_wait wait;
@@ -106,7 +109,7 @@ static void
 start_ask_events(struct pod_start *s, const struct pod_state *p)
 {
 	(void)snprintf(s->reason, sizeof(s->reason), "%s", p->reason);
-	s->call = pod_ask(s->k,
+	s->call = pod_ask(s->k->cluster, s->room->ns,
 	    &(struct cluster_ask){.method = "GET",
 		.timeout_ms = KUBERNETES_ASK_MS,
 		.on_done = events_cb,
@@ -167,7 +170,7 @@ static void
 news_cb(void *arg)
 {
 	struct pod_start *s = arg;
-	const struct pod_state *p = pod_table_find(&s->k->pods, s->name);
+	const struct pod_state *p = pod_table_find(&s->room->pods, s->name);
 
 	if (s->call != NULL)
 		return; /* the answer is newer */
@@ -205,7 +208,7 @@ looked_cb(const struct cluster_answer *a, void *arg)
 static void
 start_look(struct pod_start *s)
 {
-	s->call = pod_ask(s->k,
+	s->call = pod_ask(s->k->cluster, s->room->ns,
 	    &(struct cluster_ask){.method = "GET",
 		.timeout_ms = KUBERNETES_ASK_MS,
 		.on_done = looked_cb,
@@ -232,6 +235,16 @@ late_cb(void *arg)
 
 /* ---- public */
 
+struct pod_room *
+kubernetes_room(const struct kubernetes *k, const struct backend_handle *h)
+{
+	struct pod_room *room = pod_rooms_find(&k->rooms, h->tenant);
+
+	if (room == NULL)
+		fatal(EXIT_BUG, "Pod %s was seen in no room", h->id);
+	return room;
+}
+
 void
 pod_start(struct backend *b, const struct backend_handle *h, backend_done_cb cb,
     void *arg)
@@ -240,6 +253,7 @@ pod_start(struct backend *b, const struct backend_handle *h, backend_done_cb cb,
 	struct pod_start *s = xcalloc(1, sizeof(*s));
 
 	s->k = k;
+	s->room = kubernetes_room(k, h);
 	s->cb = cb;
 	s->arg = arg;
 	pod_name(backend_handle_text(h), s->name);
@@ -248,7 +262,7 @@ pod_start(struct backend *b, const struct backend_handle *h, backend_done_cb cb,
 	s->late = timer_new(k->base, late_cb, s);
 	timer_set_ms(s->late, k->settings.pending_ms);
 	TAILQ_INSERT_TAIL(&k->starts, s, link);
-	pod_wait_begin(&s->wait, &k->pods, s->name, news_cb, s);
+	pod_wait_begin(&s->wait, &s->room->pods, s->name, news_cb, s);
 	pod_wait_look(&s->wait);
 }
 
@@ -256,12 +270,13 @@ void
 pod_start_abandon(struct backend *b, const struct backend_handle *h)
 {
 	struct kubernetes *k = (struct kubernetes *)b;
+	const struct pod_room *room = kubernetes_room(k, h);
 	char name[POD_NAME_MAX + 1];
 	struct pod_start *s;
 
 	pod_name(backend_handle_text(h), name);
 	TAILQ_FOREACH (s, &k->starts, link)
-		if (strcmp(s->name, name) == 0) {
+		if (s->room == room && strcmp(s->name, name) == 0) {
 			s->is_abandoned = true;
 			timer_set_ms(s->late, 0);
 		}

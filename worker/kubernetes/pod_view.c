@@ -311,6 +311,7 @@ take_ours(
 
 	if (ours->id[0] == '\0' ||
 	    strcmp(marked(labels, ours, POD_LABEL_ID), ours->id) != 0 ||
+	    (ours->tenant[0] != '\0' && strcmp(tenant, ours->tenant) != 0) ||
 	    !fits(pod, name, tenant, marked(labels, ours, POD_LABEL_TENANT)))
 		return;
 	c->created_ms = (int64_t)number(marked(notes, ours, POD_NOTE_CREATED));
@@ -366,6 +367,7 @@ pod_view_container(const json_t *pod, const struct pod_ours *ours,
 		return ERR_BACKEND;
 	(void)snprintf(c.handle.id, sizeof(c.handle.id), "%s", s.name);
 	pod_view_life(&s, c.handle.life);
+	backend_handle_set_tenant(&c.handle, ours->tenant);
 	c.running = s.phase == POD_RUNNING;
 	c.created = s.phase == POD_PENDING;
 	c.removing = s.phase == POD_REMOVING;

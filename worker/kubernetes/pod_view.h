@@ -52,6 +52,8 @@ struct pod_ours {
 	const char *prefix;
 	const char *id; /* of the instance */
 	const char *container;
+	/* Whose Pods alone may be where it is; "": any's. */
+	const char *tenant;
 };
 /* pod_view_container - out->report is NULL unless it is ours and report is not
  * NULL, then report; its isolation is left empty */

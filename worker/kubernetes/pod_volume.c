@@ -203,6 +203,7 @@ is_whole(const json_t *labels, const json_t *notes, const struct pod_ours *ours,
 	char want[POD_NAME_MAX + 1], digest[POD_TENANT_LEN + 1];
 
 	if (ours->id[0] == '\0' || !policy_is_tenant(tenant) ||
+	    (ours->tenant[0] != '\0' && strcmp(tenant, ours->tenant) != 0) ||
 	    strcmp(marked_text(labels, ours, POD_LABEL_ROLE),
 		POD_ROLE_VOLUME) != 0 ||
 	    strcmp(marked_text(labels, ours, POD_LABEL_ID), ours->id) != 0)

@@ -11,11 +11,13 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "worker/kubernetes/pod_labels.h"
+#include "worker/later.h"
 
 #define TRIES 5 /* of a claim that changes meanwhile */
 
 struct volume_forgetting {
 	struct kubernetes *k;
+	const struct pod_room *room;
 	struct box_identity id;
 	enum backend_forget which;
 	char name[POD_NAME_MAX + 1]; /* of the claim; "": by the UUID */
@@ -49,7 +51,7 @@ forgot_cb(const struct cluster_answer *a, void *arg)
 static bool
 is_at_work(const struct volume_forgetting *f, const struct pod_volume *v)
 {
-	const struct pod_state *s = pod_table_find(&f->k->pods, v->pod);
+	const struct pod_state *s = pod_table_find(&f->room->pods, v->pod);
 
 	return s != NULL &&
 	    (s->phase == POD_RUNNING || s->phase == POD_PENDING);
@@ -83,9 +85,10 @@ forget_listed_cb(const struct cluster_answer *a, void *arg)
 		return;
 	}
 	json_array_foreach (items, i, one)
-		if (pod_volume_view(one, &f->k->ours, &v, NULL) == 0 &&
+		if (pod_volume_view(one, &f->room->ours, &v, NULL) == 0 &&
 		    is_to_go(f, &v)) {
-			(void)volume_delete(f->k, &v, forgot_cb, f);
+			(void)volume_delete(
+			    f->k, f->room->ns, &v, forgot_cb, f);
 			return;
 		}
 	forget_end(f, 0, NULL);
@@ -100,9 +103,9 @@ forget_seen_cb(const struct cluster_answer *a, void *arg)
 	int rc = pod_check(a, "remove", &e);
 
 	if (rc == 0)
-		rc = pod_volume_view(a->body, &f->k->ours, &v, &e);
+		rc = pod_volume_view(a->body, &f->room->ours, &v, &e);
 	if (rc == 0 && is_to_go(f, &v))
-		(void)volume_delete(f->k, &v, forgot_cb, f);
+		(void)volume_delete(f->k, f->room->ns, &v, forgot_cb, f);
 	else
 		forget_end(f, rc == ERR_NOTFOUND ? 0 : rc, &e);
 }
@@ -114,7 +117,7 @@ forget_look(struct volume_forgetting *f)
 	AUTO(auto_free) char *more = NULL;
 
 	if (f->name[0] != '\0') {
-		(void)pod_ask(f->k,
+		(void)pod_ask(f->k->cluster, f->room->ns,
 		    &(struct cluster_ask){.method = "GET",
 			.timeout_ms = KUBERNETES_ASK_MS,
 			.on_done = forget_seen_cb,
@@ -125,7 +128,14 @@ forget_look(struct volume_forgetting *f)
 	uuid_format(&f->id.uuid, text);
 	more =
 	    xasprintf(",%s/" POD_LABEL_BOX "=%s", f->k->settings.prefix, text);
-	(void)volume_list(f->k, more, "", forget_listed_cb, f);
+	(void)volume_list(f->k, f->room->ns, more, "", forget_listed_cb, f);
+}
+
+/* Of a name that gives no namespace there is no claim. */
+static void
+no_room_cb(void *arg)
+{
+	forget_end(arg, 0, NULL);
 }
 
 void
@@ -133,6 +143,7 @@ volume_forget(struct backend *b, const struct box_identity *id,
     const struct backend_files *files, backend_done_cb cb, void *arg)
 {
 	struct volume_forgetting *f = xcalloc(1, sizeof(*f));
+	struct err e;
 
 	*f = (struct volume_forgetting){.k = (struct kubernetes *)b,
 	    .id = *id,
@@ -141,13 +152,17 @@ volume_forget(struct backend *b, const struct box_identity *id,
 	    .arg = arg};
 	if (files->left_by[0] != '\0')
 		pod_volume_name(f->k->id, id->tenant, files->left_by, f->name);
-	forget_look(f);
+	f->room = pod_rooms_of(&f->k->rooms, id->tenant, &e);
+	if (f->room == NULL)
+		later(f->k->base, no_room_cb, f);
+	else
+		forget_look(f);
 }
 
 /* ---- requests about claims */
 
 struct cluster_call *
-volume_delete(struct kubernetes *k, const struct pod_volume *v,
+volume_delete(struct kubernetes *k, const char *ns, const struct pod_volume *v,
     void (*on_done)(const struct cluster_answer *a, void *arg), void *arg)
 {
 	AUTO(auto_json)
@@ -156,7 +171,7 @@ volume_delete(struct kubernetes *k, const struct pod_volume *v,
 	    "resourceVersion", v->version);
 	AUTO(auto_free) char *body = js_dump(o);
 
-	return pod_ask(k,
+	return pod_ask(k->cluster, ns,
 	    &(struct cluster_ask){.method = "DELETE",
 		.body = body,
 		.timeout_ms = KUBERNETES_ASK_MS,
@@ -166,7 +181,8 @@ volume_delete(struct kubernetes *k, const struct pod_volume *v,
 }
 
 struct cluster_call *
-volume_list(struct kubernetes *k, const char *more, const char *from,
+volume_list(struct kubernetes *k, const char *ns, const char *more,
+    const char *from,
     void (*on_done)(const struct cluster_answer *a, void *arg), void *arg)
 {
 	const char *prefix = k->settings.prefix;
@@ -177,7 +193,7 @@ volume_list(struct kubernetes *k, const char *more, const char *from,
 	AUTO(auto_free) char *which = api_escape(selector);
 	AUTO(auto_free) char *at = api_escape(from);
 
-	return pod_ask(k,
+	return pod_ask(k->cluster, ns,
 	    &(struct cluster_ask){.method = "GET",
 		.timeout_ms = KUBERNETES_LIST_MS,
 		.max_body = KUBERNETES_PAGE_MAX,

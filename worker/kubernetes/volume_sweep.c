@@ -3,19 +3,23 @@
  * long enough; one that is used again is not noted any more.  The note is on
  * the claim, so it is as old as it is whoever reads it.
  *
- *	LIST	all claims of our instance, in pages
+ *	LIST	all claims of our instance in a namespace, in pages
  *	EACH	one after another: what is to be done with it, as
  *		pod_volume_judge says; refused when it has changed since
+ *	then those of the next namespace
  */
 #include "worker/kubernetes/kubernetes_int.h"
 
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "worker/later.h"
 
 struct volume_sweeping {
 	struct kubernetes *k;
 	struct backend_sweep how;
+	struct pod_place *places;
+	size_t nplaces, at;
 	struct pod_volume *all;
 	size_t n, next;
 	unsigned int removed;
@@ -24,6 +28,13 @@ struct volume_sweeping {
 };
 
 static void sweep_each(struct volume_sweeping *s);
+static void sweep_place(void *arg);
+
+static const char *
+sweep_ns(const struct volume_sweeping *s)
+{
+	return s->places[s->at].ns;
+}
 
 static void
 sweep_over(struct volume_sweeping *s, int rc, const struct err *why)
@@ -33,6 +44,7 @@ sweep_over(struct volume_sweeping *s, int rc, const struct err *why)
 			 "removed",
 		    s->removed);
 	s->cb(rc, rc == 0 ? NULL : why, s->arg);
+	free(s->places);
 	free(s->all);
 	free(s);
 }
@@ -74,7 +86,7 @@ sweep_note(
 	char *body =
 	    pod_volume_body_unused(s->k->settings.prefix, since_ms, v->version);
 
-	(void)pod_ask(s->k,
+	(void)pod_ask(s->k->cluster, sweep_ns(s),
 	    &(struct cluster_ask){.method = "PATCH",
 		.body = body,
 		.content_type = "application/merge-patch+json",
@@ -104,7 +116,7 @@ sweep_one(struct volume_sweeping *s, const struct pod_volume *v)
 		sweep_note(s, v, 0);
 		return true;
 	case POD_VOLUME_GOES:
-		(void)volume_delete(s->k, v, sweep_removed_cb, s);
+		(void)volume_delete(s->k, sweep_ns(s), v, sweep_removed_cb, s);
 		return true;
 	default:
 		return false;
@@ -117,7 +129,8 @@ sweep_each(struct volume_sweeping *s)
 	while (s->next < s->n)
 		if (sweep_one(s, &s->all[s->next++]))
 			return;
-	sweep_over(s, 0, NULL);
+	s->at++;
+	sweep_place(s);
 }
 
 /* ---- the list */
@@ -125,11 +138,16 @@ sweep_each(struct volume_sweeping *s)
 static void
 sweep_take(struct volume_sweeping *s, const json_t *items)
 {
+	const struct kubernetes *k = s->k;
+	const struct pod_ours ours = {.prefix = k->settings.prefix,
+	    .id = k->id,
+	    .container = k->settings.container,
+	    .tenant = s->places[s->at].tenant};
 	size_t n = json_array_size(items);
 
 	s->all = xreallocarray(s->all, s->n + n + 1, sizeof(*s->all));
 	for (size_t i = 0; i < n && s->n < BACKEND_LIST_MAX; i++)
-		if (pod_volume_view(json_array_get(items, i), &s->k->ours,
+		if (pod_volume_view(json_array_get(items, i), &ours,
 			&s->all[s->n], NULL) == 0)
 			s->n++;
 }
@@ -143,15 +161,33 @@ sweep_page_cb(const struct cluster_answer *a, void *arg)
 	struct err e;
 	int rc = pod_check(a, "sweep", &e);
 
+	if (rc != 0 && pod_list_passes_over(s->k, a)) {
+		sweep_each(s);
+		return;
+	}
 	if (rc != 0) {
 		sweep_over(s, rc, &e);
 		return;
 	}
 	sweep_take(s, json_object_get(a->body, "items"));
 	if (rest[0] != '\0' && s->n < BACKEND_LIST_MAX)
-		(void)volume_list(s->k, "", rest, sweep_page_cb, s);
+		(void)volume_list(
+		    s->k, sweep_ns(s), "", rest, sweep_page_cb, s);
 	else
 		sweep_each(s);
+}
+
+static void
+sweep_place(void *arg)
+{
+	struct volume_sweeping *s = arg;
+
+	s->n = 0;
+	s->next = 0;
+	if (s->at < s->nplaces)
+		(void)volume_list(s->k, sweep_ns(s), "", "", sweep_page_cb, s);
+	else
+		sweep_over(s, 0, NULL);
 }
 
 void
@@ -162,5 +198,6 @@ volume_sweep(struct backend *b, const struct backend_sweep *how,
 
 	*s = (struct volume_sweeping){
 	    .k = (struct kubernetes *)b, .how = *how, .cb = cb, .arg = arg};
-	(void)volume_list(s->k, "", "", sweep_page_cb, s);
+	s->nplaces = pod_rooms_places(&s->k->rooms, &s->places);
+	later(s->k->base, sweep_place, s);
 }

@@ -27,6 +27,7 @@
 
 struct volume_take {
 	struct kubernetes *k;
+	const struct pod_room *room;
 	const struct backend_spec *spec;
 	char name[POD_NAME_MAX + 1];
 	struct pod_volume seen;
@@ -150,7 +151,7 @@ take_wish(const struct volume_take *t)
 	const struct kubernetes *k = t->k;
 
 	return (struct pod_volume_wish){.settings = &k->settings,
-	    .ns = k->ns,
+	    .ns = t->room->ns,
 	    .instance = k->instance,
 	    .id = k->id,
 	    .spec = t->spec,
@@ -166,7 +167,7 @@ take_patched(struct volume_take *t, const struct cluster_answer *a)
 		take_look(t);
 	else if (a->rc != 0)
 		take_refused(t, a);
-	else if (pod_volume_view(a->body, &t->k->ours, &t->seen, &e) == 0 &&
+	else if (pod_volume_view(a->body, &t->room->ours, &t->seen, &e) == 0 &&
 	    t->seen.is_removing)
 		take_wait(t, "it is being removed");
 	else
@@ -182,7 +183,7 @@ take_patch(struct volume_take *t)
 	struct cluster_ask ask = take_request(t, "PATCH", body, take_patched);
 
 	ask.content_type = "application/merge-patch+json";
-	t->call = pod_ask(t->k, &ask,
+	t->call = pod_ask(t->k->cluster, t->room->ns, &ask,
 	    "persistentvolumeclaims/%s?fieldManager=mcp-sandboxd", t->name);
 }
 
@@ -206,7 +207,8 @@ take_see_pod(struct volume_take *t)
 	const struct cluster_ask ask =
 	    take_request(t, "GET", NULL, take_pod_seen);
 
-	t->call = pod_ask(t->k, &ask, "pods/%s", t->seen.pod);
+	t->call =
+	    pod_ask(t->k->cluster, t->room->ns, &ask, "pods/%s", t->seen.pod);
 }
 
 /* ---- one that is there */
@@ -241,7 +243,7 @@ take_looked(struct volume_take *t, const struct cluster_answer *a)
 	int rc = pod_check(a, "create", &e);
 
 	if (rc == 0)
-		rc = pod_volume_view(a->body, &t->k->ours, &t->seen, &e);
+		rc = pod_volume_view(a->body, &t->room->ours, &t->seen, &e);
 	if (rc == 0) {
 		take_judge(t);
 	} else if (rc == ERR_NOTFOUND) {
@@ -259,7 +261,8 @@ take_look(struct volume_take *t)
 	const struct cluster_ask ask =
 	    take_request(t, "GET", NULL, take_looked);
 
-	t->call = pod_ask(t->k, &ask, "persistentvolumeclaims/%s", t->name);
+	t->call = pod_ask(t->k->cluster, t->room->ns, &ask,
+	    "persistentvolumeclaims/%s", t->name);
 }
 
 /* ---- a new one */
@@ -282,7 +285,7 @@ take_make(struct volume_take *t)
 	AUTO(auto_free) char *body = pod_volume_body(&wish);
 	const struct cluster_ask ask = take_request(t, "POST", body, take_made);
 
-	t->call = pod_ask(t->k, &ask,
+	t->call = pod_ask(t->k->cluster, t->room->ns, &ask,
 	    "persistentvolumeclaims?fieldManager=mcp-sandboxd&"
 	    "fieldValidation=Strict");
 }
@@ -290,12 +293,13 @@ take_make(struct volume_take *t)
 /* ---- public */
 
 struct volume_take *
-volume_take_start(struct kubernetes *k, const struct backend_spec *spec,
-    volume_take_cb cb, void *arg)
+volume_take_start(struct kubernetes *k, const struct pod_room *room,
+    const struct backend_spec *spec, volume_take_cb cb, void *arg)
 {
 	struct volume_take *t = xcalloc(1, sizeof(*t));
 
 	t->k = k;
+	t->room = room;
 	t->spec = spec;
 	t->cb = cb;
 	t->arg = arg;

@@ -146,6 +146,7 @@ script_on_sandbox_remove(
 	return 0;
 }
 
+WORLD_IGNORES(script, tenants)
 WORLD_IGNORES(script, sweep)
 WORLD_IGNORES(script, sweep_end)
 
@@ -164,6 +165,7 @@ script_message_cb(
 	    .on_ask = script_on_ask,
 	    .on_ask_cancel = script_on_ask_cancel,
 	    .on_artifact_fd = script_on_artifact_fd,
+	    .on_tenants = script_on_tenants,
 	    .on_sweep = script_on_sweep,
 	    .on_sweep_end = script_on_sweep_end,
 	};

@@ -245,6 +245,7 @@ model_message_cb(
 	    .on_run_cancel = model_on_cancel,
 	    .on_run_forget = model_on_forget,
 	    .on_artifact_fd = model_on_artifact_fd,
+	    .on_tenants = script_on_tenants,
 	    .on_sweep = script_on_sweep,
 	    .on_sweep_end = script_on_sweep_end,
 	};

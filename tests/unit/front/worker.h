@@ -187,6 +187,7 @@ WORLD_IGNORES(worker, sandbox_settled)
 WORLD_IGNORES(worker, sandbox_shares)
 WORLD_IGNORES(worker, run_cancel)
 WORLD_IGNORES(worker, run_forget)
+WORLD_IGNORES(worker, tenants)
 WORLD_IGNORES(worker, sweep)
 WORLD_IGNORES(worker, sweep_end)
 
@@ -203,6 +204,7 @@ worker_message_cb(
 	    .on_run_cancel = worker_on_run_cancel,
 	    .on_run_forget = worker_on_run_forget,
 	    .on_artifact_fd = worker_on_artifact_fd,
+	    .on_tenants = worker_on_tenants,
 	    .on_sweep = worker_on_sweep,
 	    .on_sweep_end = worker_on_sweep_end,
 	};

@@ -47,8 +47,9 @@ struct ground {
 	struct ground_asks starts, inspects, removes, stops, shares, lists;
 	struct ground_asks files;         /* asked to forget them */
 	enum backend_forget files_forgot; /* asked last */
-	int64_t pid;                      /* of what it shows */
-	struct backend_bounds bounds;     /* asked last */
+	char named[64];               /* tenants, each with a blank behind it */
+	int64_t pid;                  /* of what it shows */
+	struct backend_bounds bounds; /* asked last */
 
 	struct carrier carrier;
 	struct door door;
@@ -185,6 +186,16 @@ ground_forget_files(struct backend *b, const struct box_identity *id,
 	    &ground.files, (struct ground_ask){.done_cb = cb, .arg = arg}, "");
 }
 
+static inline void
+ground_name_tenant(struct backend *b, const char *tenant)
+{
+	size_t n = strlen(ground.named);
+
+	(void)b;
+	(void)snprintf(
+	    ground.named + n, sizeof(ground.named) - n, "%s ", tenant);
+}
+
 static const struct backend_ops ground_backend_ops = {.can = BACKEND_HAS_PID |
 	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND,
     .create = ground_create,
@@ -196,7 +207,8 @@ static const struct backend_ops ground_backend_ops = {.can = BACKEND_HAS_PID |
     .set_bounds = ground_set_bounds,
     .is_id = policy_is_id,
     .users = ground_users,
-    .list = ground_list};
+    .list = ground_list,
+    .name_tenant = ground_name_tenant};
 
 /* ground_can - the backend can this and nothing else, in this test */
 static inline void

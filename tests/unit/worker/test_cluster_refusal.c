@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/xmalloc.h"
 #include "tests/unit/test.h"
 #include "worker/kubernetes/rights.h"
 #include "worker/kubernetes/watch_line.h"
@@ -55,7 +56,7 @@ TEST(refusals_are_told_apart)
 	    {"POST", 403,
 		STATUS("403", "Forbidden",
 		    "pods \\\"x\\\" is forbidden: exceeded quota: q", NAMED),
-		ERR_POLICY, "the cluster refuses it: pods \"x\""},
+		ERR_QUOTA, "the cluster refuses it: pods \"x\""},
 	    {"POST", 400,
 		STATUS("400", "BadRequest",
 		    "admission webhook \\\"w\\\" denied the request: no", ""),
@@ -100,6 +101,35 @@ TEST(refusals_are_told_apart)
 		    e.code != rows[i].rc ||
 		    strstr(e.msg, rows[i].words) == NULL)
 			fail_msg("%s: %d %s", rows[i].body, e.code, e.msg);
+}
+
+TEST(what_a_quota_or_a_range_forbids_is_told_apart_from_the_rest)
+{
+	static const struct {
+		const char *message;
+		int rc;
+	} rows[] = {{"exceeded quota: q, requested: pods=1", ERR_QUOTA},
+	    {"failed quota: q: must specify limits.cpu for: c", ERR_QUOTA},
+	    {"maximum cpu usage per Container is 1, but limit is 2", ERR_QUOTA},
+	    {"[minimum cpu usage per Pod is 1, but request is 500m, maximum "
+	     "memory usage per Pod is 1Gi, but limit is 2Gi]",
+		ERR_QUOTA},
+	    {"cpu max limit to request ratio per Container is 2, but provided "
+	     "ratio is 3",
+		ERR_QUOTA},
+	    {"violates PodSecurity \\\"baseline:latest\\\": privileged",
+		ERR_POLICY}};
+	struct err e;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO(auto_free)
+		char *body =
+		    xasprintf(STATUS("403", "Forbidden",
+				  "pods \\\"x\\\" is forbidden: %s", NAMED),
+			rows[i].message);
+
+		assert_int_equal(judge("POST", 403, body, &e), rows[i].rc);
+	}
 }
 
 TEST(a_wait_is_read_and_bounded)

@@ -278,6 +278,34 @@ TEST(a_sweep_of_half_a_uuid_ends_the_channel)
 	expect_refused();
 }
 
+static void
+say_tenants(const char *names, size_t n)
+{
+	msg_send_tenants(their_end,
+	    &(struct msg_tenants){.names = {(const uint8_t *)names, n}});
+}
+
+TEST(tenants_are_named_to_the_backend)
+{
+	say_tenants("acme\0Globex_1", sizeof("acme\0Globex_1"));
+	expect_accepted();
+	say_tenants("", 0);
+	expect_accepted();
+	assert_string_equal(ground.named, "acme Globex_1 ");
+}
+
+TEST(a_name_of_a_tenant_that_is_cut_ends_the_channel)
+{
+	say_tenants("acme\0glo", 8);
+	expect_refused();
+}
+
+TEST(a_name_that_is_no_tenants_ends_the_channel)
+{
+	say_tenants("acme\0a/b", sizeof("acme\0a/b"));
+	expect_refused();
+}
+
 TEST(the_engines_state_is_told_once_it_is_known)
 {
 	expect_accepted();

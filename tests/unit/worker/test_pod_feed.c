@@ -5,6 +5,7 @@
 /* ---- what the server says: to lists and to watches, one after the other */
 
 #define TURNS_MAX 8
+#define FORBIDDEN "{\"kind\":\"Status\",\"message\":\"no\"}"
 #define CHUNKED "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 static struct {
@@ -33,9 +34,11 @@ answer_script(struct fake_engine *f, const char *method, const char *path)
 
 	(void)method;
 	(void)snprintf(script.path, sizeof(script.path), "%s", path);
-	if (strstr(path, "watch=true") == NULL)
+	if (strstr(path, "watch=true") == NULL) {
+		lines = turn(script.lists, &script.nlists);
 		return fake_engine_reply(
-		    200, turn(script.lists, &script.nlists));
+		    strcmp(lines, FORBIDDEN) == 0 ? 403 : 200, lines);
+	}
 	lines = turn(script.watches, &script.nwatches);
 	f->close_after = !script.holds;
 	(void)snprintf(script.reply, sizeof(script.reply),
@@ -59,8 +62,8 @@ answer_script(struct fake_engine *f, const char *method, const char *path)
 #define EXPIRED                                                                \
 	"{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"old\"}}\n"
 
-/* ---- what is told: "+name" there, "-name/uid" gone, "^" up, "v" not, "." a
- * list is told */
+/* ---- what is told: "+name" there, "-name/uid" gone, "^" up, "v" away, "x"
+ * refused, "." a list is told */
 
 static struct {
 	char text[512];
@@ -106,11 +109,15 @@ on_gone(const char *name, const char *uid, void *arg)
 }
 
 static void
-on_state(bool up, const char *detail, void *arg)
+on_state(enum pod_feed_state state, const char *detail, void *arg)
 {
+	static const char *const marks[] = {[POD_FEED_AWAY] = "v",
+	    [POD_FEED_REFUSED] = "x",
+	    [POD_FEED_UP] = "^"};
+
 	(void)arg;
-	assert_int_equal(up, detail[0] == '\0');
-	tell(up ? "^" : "v", "", "");
+	assert_int_equal(state == POD_FEED_UP, detail[0] == '\0');
+	tell(marks[state], "", "");
 }
 
 static void
@@ -250,6 +257,15 @@ TEST(what_is_no_list_is_an_outage)
 	begin(g, NULL);
 	expect(g, "^ . ");
 	assert_string_equal(told.text, "v ^ . ");
+}
+
+TEST(a_refusal_is_no_outage)
+{
+	script.lists[0] = FORBIDDEN;
+	script.lists[1] = LIST("", "");
+	begin(g, NULL);
+	expect(g, "^ . ");
+	assert_string_equal(told.text, "x ^ . ");
 }
 
 TEST(it_may_be_left_in_each_of_its_calls)

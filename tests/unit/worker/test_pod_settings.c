@@ -95,6 +95,7 @@ TEST(an_image_with_a_blank_is_refused)
 TEST(a_namespace_is_a_label)
 {
 	refuse("KUBERNETES_SANDBOX_NAMESPACE", "Sandboxes");
+	refuse("KUBERNETES_SANDBOX_NAMESPACE", "{tenant}");
 }
 
 TEST(a_container_is_a_label)

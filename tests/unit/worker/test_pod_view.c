@@ -11,8 +11,10 @@
 #define SCHEDULED                                                              \
 	"\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\"}]"
 
-static const struct pod_ours ours = {
-    .prefix = "mcp-sandboxd", .id = "5eed", .container = "sandbox"};
+static const struct pod_ours ours = {.prefix = "mcp-sandboxd",
+    .id = "5eed",
+    .container = "sandbox",
+    .tenant = ""};
 static struct pod_state seen;
 
 static json_t *
@@ -322,6 +324,22 @@ TEST_WITH(make, unmake, a_tenant_that_is_not_the_labels_is_not_believed)
 {
 	change("annotations", "mcp-sandboxd/tenant", "other");
 	check_is_not_ours();
+}
+
+/* Who may make Pods in a tenant's namespace can write any label. */
+TEST_WITH(make, unmake, in_a_tenants_namespace_no_other_tenant_is_believed)
+{
+	struct pod_ours its = ours;
+	struct err e;
+
+	its.tenant = "default";
+	assert_int_equal(pod_view_container(made, &its, &box, &report, &e), 0);
+	assert_true(box.is_ours);
+	assert_string_equal(box.handle.tenant, "default");
+	its.tenant = "acme";
+	assert_int_equal(pod_view_container(made, &its, &box, &report, &e), 0);
+	assert_false(box.is_ours);
+	assert_string_equal(box.identity.tenant, "");
 }
 
 TEST_WITH(make, unmake, a_box_without_a_uuid_is_not_ours)

@@ -11,7 +11,7 @@ static struct pod_settings settings;
 static struct backend_spec spec;
 static json_t *claim;
 static const struct pod_ours ours = {
-    .prefix = "mcp", .id = "5eed", .container = "sandbox"};
+    .prefix = "mcp", .id = "5eed", .container = "sandbox", .tenant = ""};
 static const struct uuid mine = {{1}}, other = {{2}};
 
 static int
@@ -198,6 +198,21 @@ TEST(what_is_not_whole_is_not_ours)
 		json_decref(claim);
 		claim = NULL;
 	}
+}
+
+TEST(in_a_tenants_namespace_no_other_tenant_is_believed)
+{
+	struct pod_ours its = ours;
+	struct pod_volume v;
+	struct err e;
+
+	its.tenant = "acme";
+	(void)meta();
+	assert_int_equal(pod_volume_view(claim, &its, &v, &e), 0);
+	assert_true(v.is_ours);
+	its.tenant = "beta";
+	assert_int_equal(pod_volume_view(claim, &its, &v, &e), 0);
+	assert_false(v.is_ours);
 }
 
 TEST(what_could_not_stand_in_a_path_is_no_claim)

@@ -18,6 +18,15 @@ app.kubernetes.io/name: {{ include "mcp-sandboxd.name" . }}
 {{ .Values.image.repository }}:{{ .Values.image.tag }}
 {{- end }}
 
+{{/* The namespaces that sandboxes are in, as a list of YAML. */}}
+{{- define "mcp-sandboxd.rooms" -}}
+{{- $rooms := .Values.sandboxes.tenantNamespaces -}}
+{{- if not (contains "{tenant}" .Values.sandboxes.namespace) -}}
+{{- $rooms = prepend $rooms .Values.sandboxes.namespace -}}
+{{- end -}}
+{{ toYaml $rooms }}
+{{- end }}
+
 {{/* The settings that the chart decides; .Values.settings comes on top. */}}
 {{- define "mcp-sandboxd.settings" -}}
 {{- $name := include "mcp-sandboxd.name" . -}}

@@ -116,10 +116,11 @@ on_gone(const char *name, const char *uid, void *arg)
 }
 
 static void
-on_state(bool up, const char *detail, void *arg)
+on_state(enum pod_feed_state state, const char *detail, void *arg)
 {
 	(void)arg;
-	say(json_pack("{s:b, s:s}", "up", up, "detail", detail));
+	say(json_pack(
+	    "{s:b, s:s}", "up", state == POD_FEED_UP, "detail", detail));
 }
 
 static void
