@@ -177,7 +177,7 @@ TEST(a_run_over_all_its_limits_ends_though_nobody_says_so)
 	assert_non_null(strstr(silent->row.error, "agent does not answer"));
 	assert_int_equal(other->row.end_reason, RUNLOG_LOST);
 	/* Its sandbox is replaced, and what waited goes on there. */
-	expect_told(0, "remove 1");
+	expect_told(0, "give up 1");
 	expect_told(0, "create 2");
 	expect_told(0, "start 2");
 	assert_int_equal(waits->row.sandbox, 2);
