@@ -305,6 +305,8 @@ let_next_ask(const struct sandbox *old)
 {
 	struct sandbox *sb;
 
+	if (!files_outlive(old->all))
+		return;
 	TAILQ_FOREACH (sb, &old->all->list, link)
 		if (sb->state == SANDBOX_NEW && is_of_one_name(old, sb) &&
 		    sandbox_chan(sb) != NULL)

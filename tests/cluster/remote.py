@@ -35,7 +35,7 @@ class Remote:
         where = whole["clusters"][0]["cluster"]
         user = whole["users"][0]["user"]
         self.address = urllib.parse.urlsplit(where["server"])
-        self.token = user.get("token")
+        self.token, self.token_file = user.get("token"), user.get("tokenFile")
         self.tls = ssl.create_default_context(cadata=base64.b64decode(
             where["certificate-authority-data"]).decode())
         if "client-certificate-data" in user:
@@ -57,7 +57,11 @@ class Remote:
 
     def account(self):
         """Fields of a request, where a certificate does not say who asks."""
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        token = self.token
+        if self.token_file:
+            with open(self.token_file, encoding="utf-8") as f:
+                token = f.read()
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def stream(self, seconds, alpn=()):
         """A socket with TLS on it."""

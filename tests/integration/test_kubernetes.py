@@ -30,6 +30,16 @@ def test_root_is_the_pods_root(podded):
     assert client.out("a", "id -u", as_user="root") == "0\n"
 
 
+def test_a_read_only_root_leaves_the_workspace(make_podded, tokens):
+    acme = tokens.tenant("acme", "rule.read_only_root=true")
+    client = make_podded(TENANTS_FILE=tokens.write()).client(token=acme)
+    view = client.run("a", "touch /bin/x 2>&1; echo made >/artifacts/x && "
+                      "touch file && echo good")
+    assert "Read-only file system" in stdout(view)
+    assert stdout(view).endswith("good\n")
+    assert [a["path"] for a in view["artifacts"]] == ["x"]
+
+
 def test_the_server_says_what_it_stands_on(podded):
     said, = podded.ctl.json("status")["engine"]
     assert (said["name"], said["carrier"]) == ("Kubernetes", "bridge")

@@ -286,6 +286,14 @@ has_volume(const struct pod_body *p)
 	return pod_body_has_volume(p->settings, p->spec);
 }
 
+/* Nobody makes or writes directories in the image's file system: the agent is
+ * not root, or it is read-only. */
+static bool
+has_directories(const struct pod_body *p)
+{
+	return p->settings->is_restricted || p->spec->template.read_only_root;
+}
+
 static json_t *
 box_mounts(const struct pod_body *p)
 {
@@ -293,9 +301,9 @@ box_mounts(const struct pod_body *p)
 
 	add(a, mounted(VOLUME_AGENT, FRAME_PROGRAM_DIR_IN_SANDBOX, true));
 	add(a, mounted(VOLUME_TMP, "/tmp", false));
-	if (has_volume(p) || p->settings->is_restricted)
+	if (has_volume(p) || has_directories(p))
 		add(a, mounted(VOLUME_WORKSPACE, "/workspace", false));
-	if (p->settings->is_restricted)
+	if (has_directories(p))
 		add(a, mounted(VOLUME_ARTIFACTS, "/artifacts", false));
 	return a;
 }
@@ -339,8 +347,7 @@ workspace_volume(const struct pod_body *p)
 	    "persistentVolumeClaim", "claimName", name);
 }
 
-/* For an agent that is not root and can make no directory in the image's file
- * system: everybody may write to such a volume. */
+/* For has_directories: everybody may write to such a volume. */
 static json_t *
 disk_volume(const struct pod_body *p, const char *name)
 {
@@ -358,9 +365,9 @@ volumes(const struct pod_body *p)
 	add(a, empty_volume(VOLUME_TMP, "Memory", p->policy->tmp_bytes));
 	if (has_volume(p))
 		add(a, workspace_volume(p));
-	else if (p->settings->is_restricted)
+	else if (has_directories(p))
 		add(a, disk_volume(p, VOLUME_WORKSPACE));
-	if (p->settings->is_restricted)
+	if (has_directories(p))
 		add(a, disk_volume(p, VOLUME_ARTIFACTS));
 	return a;
 }

@@ -262,6 +262,19 @@ TEST(a_restricted_pod_can_write_where_sandboxes_do)
 	    "{\"sizeLimit\":\"5242880\"}");
 }
 
+TEST(a_pod_whose_root_is_read_only_can_write_there_too)
+{
+	const json_t *box, *mounts;
+
+	spec.template.read_only_root = true;
+	box = only(make(), "containers");
+	spec.template.read_only_root = false;
+	check(box, "securityContext.readOnlyRootFilesystem", "true");
+	mounts = json_object_get(box, "volumeMounts");
+	check(json_array_get(mounts, 2), "mountPath", "\"/workspace\"");
+	check(json_array_get(mounts, 3), "mountPath", "\"/artifacts\"");
+}
+
 TEST(what_belongs_to_the_cluster_is_as_the_settings_say)
 {
 	const json_t *s;
